@@ -130,9 +130,10 @@ const (
 	sealedMore = 256 // the most bytes that encryption adds
 )
 
-// pack returns the stored form of body. The body belongs to an attribute of r's item: name is the
-// attribute's name, and head returns the attribute without the body. pack compresses the body only
-// if that saves a write unit, since compression makes each answer and each replay slower.
+// Store.pack returns the stored form of body. The body belongs to an attribute of r's
+// item: name is the attribute's name, and head returns the attribute without the body.
+// pack compresses the body only if that saves a write unit, since compression makes
+// each answer and each replay slower.
 func (s *Store) pack(body []byte, r *store.Record, box *item.Box, name string, head func(*item.Values) item.Value) (packed []byte, zipped bool) {
 	if len(body) < packFrom {
 		return body, false

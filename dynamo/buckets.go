@@ -120,8 +120,9 @@ type bucketUpdate struct {
 	exp            int64
 }
 
-// send sends an update, and returns the time at which the bucket will be full. If the update's
-// condition is false, send returns the times in the item, or 0 if there is no item.
+// Buckets.send sends an update, and returns the time at which the bucket will be full.
+// If the update's condition is false, send returns the times in the item, or 0 if there
+// is no item.
 func (b *Buckets) send(ctx context.Context, pk string, u bucketUpdate) (full, at int64, applied bool, err error) {
 	var v item.Values
 	args := item.Map{":exp": v.Num(u.exp / 1e6)}

@@ -66,8 +66,8 @@ func (s *Store) putChunks(ctx context.Context, pk string, over *store.Overflow, 
 
 var errThrottled = errors.New("a part of a batch was left out: throttled")
 
-// write sends a batch of items, and returns the items that the service left out. A single item is
-// sent by PutItem, because the role may lack the right to batches.
+// Store.write sends a batch of items, and returns the items that the service left out.
+// A single item is sent by PutItem, because the role may lack the right to batches.
 func (s *Store) write(ctx context.Context, todo []types.WriteRequest) (left []types.WriteRequest, err error) {
 	if len(todo) > 1 && !s.noBatches.writes.Load() {
 		out, err := s.api.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.table: todo}})
@@ -91,7 +91,7 @@ func (s *Store) write(ctx context.Context, todo []types.WriteRequest) (left []ty
 // BatchGetItem only: the right to BatchWriteItem also allows deleting.
 type batches struct{ reads, writes atomic.Bool }
 
-// batch returns how many companions are sent in one call.
+// Store.batch returns how many companions are sent in one call.
 func (s *Store) batch() int {
 	if s.noBatches.writes.Load() {
 		return 1

@@ -12,9 +12,9 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// fold combines the user's writes on the same item into one write, as DynamoDB requires. If a phase
-// reads an item with Get and also writes it, the write's condition includes Get's check that the
-// item is unchanged.
+// Store.fold combines the user's writes on the same item into one write, as DynamoDB
+// requires. If a phase reads an item with Get and also writes it, the write's condition
+// includes Get's check that the item is unchanged.
 func (s *Store) fold(writes []store.Write) ([]*Write, error) {
 	for _, one := range writes {
 		if w, ok := one.(*Write); ok && plainName(w.table) == plainName(s.table) {

@@ -80,11 +80,11 @@ func movesSealed(prev, next *store.Record) bool {
 	return item.SealOf(prev) != nil && (next.Handler != prev.Handler || next.Tenant != prev.Tenant)
 }
 
-// unsealed opens the contents of held, the record that was in the table when a write
-// was refused. written lists records of the write, with open data keys. unsealed needs
-// no call to the key provider if one of these records has the same data key as held,
-// for example because an earlier try of the write was applied. If the data key can't be
-// opened, unsealed reports the write's outcome as unknown.
+// Store.unsealed opens the contents of held, the record that was in the table when a
+// write was refused. written lists records of the write, with open data keys. unsealed
+// needs no call to the key provider if one of these records has the same data key as
+// held, for example because an earlier try of the write was applied. If the data key
+// can't be opened, unsealed reports the write's outcome as unknown.
 func (s *Store) unsealed(ctx context.Context, held *store.Record, err error, written ...*store.Record) (*store.Record, error) {
 	if err != nil || held == nil {
 		return held, err

@@ -79,9 +79,9 @@ func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, er
 	return rec, true, nil
 }
 
-// untake releases a record whose data key the taker can't open. untake doesn't count
-// the try, because otherwise the tries would run out while the data key is unavailable.
-// If this write fails, the record waits until the lease is over.
+// Store.untake releases a record whose data key the taker can't open. untake doesn't
+// count the try, because otherwise the tries would run out while the data key is
+// unavailable. If this write fails, the record waits until the lease is over.
 func (s *Store) untake(ctx context.Context, rec *store.Record, why error) {
 	if !errors.Is(why, store.ErrSealed) {
 		return

@@ -24,9 +24,10 @@ const (
 	maxItem        = 400 << 10
 )
 
-// transact writes the record and the user's items: all or none. The list record has the
-// write of the record and, if the key has another place, the check of this place.
-// transact computes the record's size from sent, the values in the record's write.
+// Store.transact writes the record and the user's items: all or none. The list record
+// has the write of the record and, if the key has another place, the check of this
+// place. transact computes the record's size from sent, the values in the record's
+// write.
 func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, sent item.Map, writes []*Write) (*store.Record, error) {
 	if err := checkSize(sent, writes); err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ type update struct {
 // assignment sets the attribute at path to the value of an expression.
 type assignment struct{ path, value string }
 
-// update builds the expression that turns c.Prev into c.Next.
+// Store.update builds the expression that turns c.Prev into c.Next.
 func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	prev, next := c.Prev, c.Next
 	u := &update{names: ownerName, args: make(item.Map, 8), condition: holderCondition}
@@ -59,9 +59,9 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	return u, nil
 }
 
-// holder adds the values of holderCondition, the new version and, if the owner changes,
-// the new owner. The new version makes holderCondition false for a copy of the write
-// that arrives late.
+// update.holder adds the values of holderCondition, the new version and, if the owner
+// changes, the new owner. The new version makes holderCondition false for a copy of the
+// write that arrives late.
 func (u *update) holder(prev, next *store.Record) {
 	u.args[":owner"], u.args[":ver"] = u.Str(prev.Owner), u.Num(prev.Ver)
 	u.put(item.AttrVer, ":ver1", u.Num(next.Ver))
@@ -70,9 +70,9 @@ func (u *update) holder(prev, next *store.Record) {
 	}
 }
 
-// fields sets or removes each field in which prev and next differ. All other attributes, which
-// another program may have changed, remain. If moved is set (see movesSealed), fields also seals
-// the phases' results anew.
+// update.fields sets or removes each field in which prev and next differ. All other
+// attributes, which another program may have changed, remain. If moved is set (see
+// movesSealed), fields also seals the phases' results anew.
 func (u *update) fields(prev, next *store.Record, moved bool) {
 	for i := range item.Fields {
 		f := &item.Fields[i]
@@ -92,9 +92,9 @@ func (u *update) fields(prev, next *store.Record, moved bool) {
 	}
 }
 
-// decided appends a decision to the stored list instead of overwriting the list, because a redrive
-// may have appended another decision without raising ver. Only a full list is overwritten, under
-// the condition that it is unchanged.
+// update.decided appends a decision to the stored list instead of overwriting the list,
+// because a redrive may have appended another decision without raising ver. Only a full
+// list is overwritten, under the condition that it is unchanged.
 func (u *update) decided(prev, next []store.Decision) {
 	n := len(prev)
 	switch {

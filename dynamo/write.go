@@ -190,8 +190,8 @@ func (w *Write) Err() error {
 	return nil
 }
 
-// placeholders returns an error if a placeholder has no value, or if no expression uses
-// it, because DynamoDB would refuse the write.
+// Write.placeholders returns an error if a placeholder has no value, or if no
+// expression uses it, because DynamoDB would refuse the write.
 func (w *Write) placeholders() error {
 	exprs, names, values := []string{w.update, w.cond}, w.names, w.values
 	if w.raw != nil {
@@ -271,7 +271,8 @@ func prefixed(prefix, s string) string {
 	return prefix + s
 }
 
-// filled replaces placeholders, the longest first, because :a is the start of :ab.
+// Write.filled replaces placeholders, the longest first, because :a is the start of
+// :ab.
 func (w *Write) filled(expr string) string {
 	byLength := func(names []string) []string {
 		sort.Slice(names, func(i, j int) bool { return len(names[i]) > len(names[j]) })

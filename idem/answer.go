@@ -34,8 +34,8 @@ func (a *attempt) answers(owner string) answers {
 
 func (r *run) answers() answers { return answers{r.ask.core, r.ask, r.times, r.watch, r.writer.owner} }
 
-// answer turns the verdict v about the record found into an answer. found is nil if the
-// store returned no record.
+// answers.answer turns the verdict v about the record found into an answer. found is
+// nil if the store returned no record.
 func (a answers) answer(ctx context.Context, found *store.Record, v state.Verdict) (Result, error) {
 	a.watch.met(found)
 	pk := a.ask.home.pk
@@ -117,10 +117,10 @@ func (a answers) unfinished(rec *store.Record, why error) (Result, error) {
 	return Result{}, err
 }
 
-// withhold returns the answer that the client gets in place of the handler's answer, since
-// the operation may go on without the client and end with another answer. The parameter
-// why says why the handler's answer isn't stored. held is the record after its release; it
-// is nil if the outcome of the release is unknown.
+// answers.withhold returns the answer that the client gets in place of the handler's
+// answer, since the operation may go on without the client and end with another answer.
+// The parameter why says why the handler's answer isn't stored. held is the record
+// after its release; it is nil if the outcome of the release is unknown.
 func (a answers) withhold(ctx context.Context, rec, held *store.Record, resp Response, why string) (Result, error) {
 	a.core.log.WarnContext(ctx, "answer withheld: the operation is not finished; a handler ends an operation with idem.Respond, after the calls that it may have made",
 		"record", redact.Record(rec.PK), "operation", rec.ID, "route", rec.Route, "status", resp.Status, "why", why)
@@ -140,7 +140,8 @@ func (a answers) retryAfter(held *store.Record) time.Duration {
 	return min(max(held.Lease.Sub(a.core.opt.Now()), time.Second), defaults.MaxRetryAfter)
 }
 
-// body loads the body of a finished record if the body lies outside of the record.
+// answers.body loads the body of a finished record if the body lies outside of the
+// record.
 func (a answers) body(ctx context.Context, held *store.Record) *Error {
 	o := held.Overflow
 	if o == nil {

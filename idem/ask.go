@@ -39,8 +39,8 @@ type ask struct {
 	unhashed   error  // why this engine's scheme can't make the fingerprint; the request can still be compared with a record of another scheme
 }
 
-// find checks the request, and computes the partition key of its record. The result inside
-// says whether ctx already belongs to the key's operation.
+// ask.find checks the request, and computes the partition key of its record. The result
+// inside says whether ctx already belongs to the key's operation.
 func (q *ask) find(ctx context.Context) (inside bool, err error) {
 	e := q.core
 	q.req.Handler.Function = cmp.Or(q.req.Handler.Function, e.opt.Function)
@@ -82,8 +82,8 @@ func (q *ask) find(ctx context.Context) (inside bool, err error) {
 	return q.inside(ctx)
 }
 
-// bar sets the reason why the request must not begin an operation, for example that too
-// little time is left. Only the first reason is kept. Before the engine returns the
+// ask.bar sets the reason why the request must not begin an operation, for example that
+// too little time is left. Only the first reason is kept. Before the engine returns the
 // reason, it reads the record ([claiming.known]), because an existing record may still
 // answer the request.
 func (q *ask) bar(op string, why error) {
@@ -157,8 +157,8 @@ func (q *ask) inside(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// compare reports whether q has the same request as the record found, which has the same
-// key. A completer's attempt runs the record's own request, so any record matches.
+// ask.compare reports whether q has the same request as the record found, which has the
+// same key. A completer's attempt runs the record's own request, so any record matches.
 func (q *ask) compare(found *store.Record) (same bool, err error) {
 	switch {
 	case q.unattended:
@@ -173,8 +173,9 @@ func (q *ask) compare(found *store.Record) (same bool, err error) {
 	return q.core.opt.Fingerprint.matches(found, q.req)
 }
 
-// judge returns the verdict about the record found. If the key has no record, found is nil
-// and the verdict is Claimable. The parameter owner is the nonce of the attempt that asks.
+// ask.judge returns the verdict about the record found. If the key has no record, found
+// is nil and the verdict is Claimable. The parameter owner is the nonce of the attempt
+// that asks.
 func (q *ask) judge(found *store.Record, owner string) (state.Verdict, error) {
 	if found == nil || found.State == store.None {
 		return state.Claimable, nil

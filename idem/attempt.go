@@ -34,7 +34,7 @@ func (e *core) attemptAt(r *Request) *attempt {
 	return a
 }
 
-// do handles the request a.ask.req, which has a key.
+// attempt.do handles the request a.ask.req, which has a key.
 func (a *attempt) do(ctx context.Context, fn func(context.Context) (Response, error)) (Result, error) {
 	switch inside, err := a.ask.find(ctx); {
 	case err != nil:
@@ -54,7 +54,8 @@ func (a *attempt) do(ctx context.Context, fn func(context.Context) (Response, er
 	})
 }
 
-// proceed claims the record of the request, and runs fn or answers from the record.
+// attempt.proceed claims the record of the request, and runs fn or answers from the
+// record.
 func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Response, error)) (Result, error) {
 	a.prepare(ctx)
 	c := a.claiming()
@@ -74,8 +75,9 @@ func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Respons
 	return a.execute(ctx, &c, found, v, fn)
 }
 
-// prepare sets the deadlines. If the request is too large to be stored, or if too little
-// time is left, prepare also notes that the request must not begin an operation.
+// attempt.prepare sets the deadlines. If the request is too large to be stored, or if
+// too little time is left, prepare also notes that the request must not begin an
+// operation.
 func (a *attempt) prepare(ctx context.Context) {
 	q, opt := &a.ask, &a.core.opt
 	a.times.arrives(ctx)
@@ -108,8 +110,8 @@ func (a *attempt) unclaimed(ctx context.Context, c *claiming, err error, fn func
 	return Result{}, err
 }
 
-// execute runs fn for the record held. v says whether this attempt has claimed the record
-// (verdict Own) or taken it over.
+// attempt.execute runs fn for the record held. v says whether this attempt has claimed
+// the record (verdict Own) or taken it over.
 func (a *attempt) execute(ctx context.Context, c *claiming, held *store.Record, v state.Verdict, fn func(context.Context) (Response, error)) (Result, error) {
 	r := a.run(held, c.writer)
 	if short := a.times.short(); short != nil { // the claim used up the time, or the sandbox was frozen
@@ -146,7 +148,8 @@ func unreachable(err error) bool {
 	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable) && !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrSealed)
 }
 
-// refused tells the hooks that the request is refused before its record is read.
+// attempt.refused tells the hooks that the request is refused before its record is
+// read.
 func (a *attempt) refused(ctx context.Context, err error) {
 	_, _ = a.watch.watched(ctx, func(ctx context.Context) (Result, error) {
 		a.watch.tell(ctx, evRefused, nil, err)
@@ -154,7 +157,7 @@ func (a *attempt) refused(ctx context.Context, err error) {
 	})
 }
 
-// refuses tells the hooks that r is refused because an adapter couldn't read it.
+// core.refuses tells the hooks that r is refused because an adapter couldn't read it.
 func (e *core) refuses(ctx context.Context, r *Request, err error) {
 	e.attemptAt(r).refused(ctx, err)
 }

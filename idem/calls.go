@@ -45,7 +45,7 @@ func (c *calls) keyGiven(call string) {
 	c.asked[call] = true
 }
 
-// send records a hash of each call's data.
+// calls.send records a hash of each call's data.
 func (c *calls) send(hashes map[string]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,10 +93,10 @@ func (c *calls) sentOut() map[string]string {
 	return out
 }
 
-// unrepeated returns an error if the list doubts names a call that this run has not
-// repeated. The list contains the record's calls in doubt. An earlier attempt may have
-// made the call, and only a repetition shows the call's outcome. The marks in the list
-// don't count.
+// calls.unrepeated returns an error if the list doubts names a call that this run has
+// not repeated. The list contains the record's calls in doubt. An earlier attempt may
+// have made the call, and only a repetition shows the call's outcome. The marks in the
+// list don't count.
 func (c *calls) unrepeated(doubts []string, what string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

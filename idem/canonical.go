@@ -163,9 +163,9 @@ func (c *canonical) object(depth int) error {
 	return err
 }
 
-// arrange checks the object that begins at start and has just ended. If two members
-// have the same name (ignoring case), arrange returns an error. If the members are not
-// in order, arrange adds the object to c.moved.
+// canonical.arrange checks the object that begins at start and has just ended. If two
+// members have the same name (ignoring case), arrange returns an error. If the members
+// are not in order, arrange adds the object to c.moved.
 func (c *canonical) arrange(start int, members []member) error {
 	if len(members) < 2 {
 		return nil
@@ -210,8 +210,8 @@ func foldRune(r rune) rune {
 	}
 }
 
-// sorted appends c.out[from:end] to its first argument, and sorts the members of each
-// object in the copy. The parameter moved lists the outermost objects of
+// canonical.sorted appends c.out[from:end] to its first argument, and sorts the members
+// of each object in the copy. The parameter moved lists the outermost objects of
 // c.out[from:end] whose members are not sorted.
 func (c *canonical) sorted(to []byte, from, end int, moved []object) []byte {
 	for _, o := range moved {

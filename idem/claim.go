@@ -14,8 +14,8 @@ import (
 // maxClaimRounds limits the tries of a claim whose record keeps changing.
 const maxClaimRounds = 5
 
-// claim claims the key with a new record. If the key is taken, claim returns the key's
-// record and the verdict about it.
+// claiming.claim claims the key with a new record. If the key is taken, claim returns
+// the key's record and the verdict about it.
 func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
 	ctx, sp := c.watch.step(ctx, trace.Claim, "")
 	t := tries{until: c.claimDeadline(), begun: c.core.opt.Now().Round(0), replaces: c.replaces}
@@ -137,9 +137,9 @@ func (c *claiming) fresh(now time.Time) *store.Record {
 	return state.Claimed(r, now, c.times.leaseEnd(now))
 }
 
-// load reads the record after a claim whose outcome is unknown. Either this claim has
-// written the record, or the record existed before and the claim was refused. If there
-// is no record, the claim was not applied, and load returns an error.
+// claiming.load reads the record after a claim whose outcome is unknown. Either this
+// claim has written the record, or the record existed before and the claim was refused.
+// If there is no record, the claim was not applied, and load returns an error.
 func (c *claiming) load(ctx context.Context, cause error) (*store.Record, error) {
 	rec, err := c.either(ctx)
 	if err == nil && rec == nil {
@@ -151,10 +151,10 @@ func (c *claiming) load(ctx context.Context, cause error) (*store.Record, error)
 	return rec, nil
 }
 
-// resolve judges the record that the claim found. If the record is open and no attempt
-// holds it, resolve takes the record over. If another request has the record at home,
-// resolve also looks at the key's other place (if the key has one). The result away
-// tells whether the verdict is about the other place.
+// claiming.resolve judges the record that the claim found. If the record is open and no
+// attempt holds it, resolve takes the record over. If another request has the record at
+// home, resolve also looks at the key's other place (if the key has one). The result
+// away tells whether the verdict is about the other place.
 func (c *claiming) resolve(ctx context.Context, found *store.Record, until time.Time) (rec *store.Record, v state.Verdict, away bool, err error) {
 	away = c.ask.away(found.PK)
 	rec, v, err = c.judgeOrTakeOver(ctx, found, until)
@@ -202,9 +202,9 @@ func (c *claiming) judgeOrTakeOver(ctx context.Context, found *store.Record, unt
 	return rec, v, err
 }
 
-// supplied returns the stored request in. If the request's body lies outside of the
-// record, supplied returns a copy with this attempt's body, since the attempt that
-// claimed the record may have died before it wrote the body.
+// claiming.supplied returns the stored request in. If the request's body lies outside
+// of the record, supplied returns a copy with this attempt's body, since the attempt
+// that claimed the record may have died before it wrote the body.
 func (c *claiming) supplied(in *store.Input) *store.Input {
 	if in == nil || in.Overflow == nil {
 		return in
@@ -214,7 +214,7 @@ func (c *claiming) supplied(in *store.Input) *store.Input {
 	return &with
 }
 
-// judge returns this claim's verdict about the record found.
+// claiming.judge returns this claim's verdict about the record found.
 func (c *claiming) judge(found *store.Record) (state.Verdict, error) {
 	c.hasRecord = c.hasRecord || found != nil && found.State != store.None
 	return c.ask.judge(found, c.writer.owner)

@@ -25,9 +25,9 @@ func (r *run) markCall(ctx context.Context, mark string, sent map[string]string)
 	return err
 }
 
-// commit writes a phase together with the user's writes and jobs. An intent has neither
-// writes nor jobs, and its phase goes on: the call follows. Any other phase is over
-// after its commit, so commit then calls committed.
+// run.commit writes a phase together with the user's writes and jobs. An intent has
+// neither writes nor jobs, and its phase goes on: the call follows. Any other phase is
+// over after its commit, so commit then calls committed.
 func (r *run) commit(ctx context.Context, phase store.Phase, got collected) error {
 	jobs, err := jobsOfCommit(ctx, r, got.jobs)
 	if err == nil && len(jobs) > 0 {
@@ -62,8 +62,8 @@ func (r *run) replaceIntent(ctx context.Context, calls []string, phases ...store
 	return nil
 }
 
-// committed updates the run and tells the hooks, after a phase is stored with its jobs
-// and calls.
+// run.committed updates the run and tells the hooks, after a phase is stored with its
+// jobs and calls.
 func (r *run) committed(ctx context.Context, phase string, jobs int, calls []string) {
 	r.progress.advance()
 	r.calls.recorded(calls)
@@ -78,7 +78,7 @@ func (r *run) markStuck(ctx context.Context, why string, begun ...store.Phase) e
 	})
 }
 
-// stick stores the run's record as stuck. First, the function `before` adds to the
+// run.stick stores the run's record as stuck. First, the function `before` adds to the
 // record what else must be stored. The result is an *attemptOver if the record is stuck
 // or another attempt has taken over. Any other error means that the write failed.
 func (r *run) stick(ctx context.Context, why string, before func(*store.Record) *store.Record) error {
@@ -99,9 +99,9 @@ func (r *run) stuck(ctx context.Context, rec *store.Record) *attemptOver {
 	return &attemptOver{err: stuckErr, toPhase: stuckErr}
 }
 
-// write stores the record that build returns. The stored record becomes the run's record,
-// and write returns it. The error is an *attemptOver if another attempt has taken over.
-// kind names the write in traces.
+// run.write stores the record that build returns. The stored record becomes the run's
+// record, and write returns it. The error is an *attemptOver if another attempt has
+// taken over. kind names the write in traces.
 func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Record) *store.Record, writes []Write) (rec *store.Record, err error) {
 	ctx, sp := r.watch.step(ctx, kind, "")
 	defer func() {

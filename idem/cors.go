@@ -102,7 +102,7 @@ func varies(values []string, more ...string) []string {
 	return all
 }
 
-// validate returns an error for settings that can't work or would allow too much.
+// CORS.validate returns an error for settings that can't work or would allow too much.
 func (c *CORS) validate() error {
 	var errs []error
 	for _, origin := range c.Origins {

@@ -237,9 +237,9 @@ func (r *run) releasing() state.Release {
 	return b
 }
 
-// release gives the lease back, so that the next retry needn't wait for the lease's end.
-// If the release itself fails, the failure is logged, and never hides the cause of the
-// release.
+// run.release gives the lease back, so that the next retry needn't wait for the lease's
+// end. If the release itself fails, the failure is logged, and never hides the cause of
+// the release.
 func (r *run) release(ctx context.Context, b state.Release, cause error) (_ *store.Record, _ state.Landing, err error) {
 	ctx, sp := r.watch.step(ctx, trace.Release, "")
 	defer func() { sp.done(err) }()

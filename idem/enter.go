@@ -29,10 +29,10 @@ type claiming struct {
 	replaces  *store.Record // the freed record that the read before the claim has found: the claim replaces it
 }
 
-// enter reads the record first if the request is probably a repetition, since a read
-// costs less than a refused claim. If that guess is wrong, the only harm is a higher
-// cost. For a new operation, enter then asks the quota, and claims. c.seat.leave must
-// be called at the attempt's end.
+// claiming.enter reads the record first if the request is probably a repetition, since
+// a read costs less than a refused claim. If that guess is wrong, the only harm is a
+// higher cost. For a new operation, enter then asks the quota, and claims. c.seat.leave
+// must be called at the attempt's end.
 func (c *claiming) enter(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
 	v = state.Claimable
 	if c.barred == nil && (c.ask.req.ReadFirst || retrysign.In(c.ask.req.Header)) {
@@ -45,9 +45,9 @@ func (c *claiming) enter(ctx context.Context) (rec *store.Record, v state.Verdic
 	return rec, v, err
 }
 
-// begin begins a new operation if the request and the quota allow it. If the key already
-// has a record, the operation is not new, and begin returns the record and the verdict
-// about it.
+// claiming.begin begins a new operation if the request and the quota allow it. If the
+// key already has a record, the operation is not new, and begin returns the record and
+// the verdict about it.
 func (c *claiming) begin(ctx context.Context) (*store.Record, state.Verdict, error) {
 	if rec, v, err := c.admit(ctx); err != nil || v != state.Claimable {
 		return rec, v, err
@@ -57,9 +57,10 @@ func (c *claiming) begin(ctx context.Context) (*store.Record, state.Verdict, err
 	return rec, v, err
 }
 
-// admit decides whether the request may begin a new operation. If there is a quota, and
-// the operation isn't nested, admit takes a seat. The verdict Claimable allows the
-// claim. Any other verdict is about a record of the key: the operation is not new.
+// claiming.admit decides whether the request may begin a new operation. If there is a
+// quota, and the operation isn't nested, admit takes a seat. The verdict Claimable
+// allows the claim. Any other verdict is about a record of the key: the operation is
+// not new.
 func (c *claiming) admit(ctx context.Context) (*store.Record, state.Verdict, error) {
 	if c.barred != nil {
 		return c.known(ctx, c.barred)

@@ -94,9 +94,10 @@ type Secret struct {
 // traceHeaders lists headers that name one request or its trace.
 var traceHeaders = []string{"Traceparent", "Tracestate", "X-Amzn-Trace-Id", "X-Request-Id"}
 
-// scheme returns a name that says which parts of requests f compares, and how. The zero
-// Fingerprint has the name "". Records store the name, so the same settings must have
-// the same name in every release. If Func is set, the name depends only on FuncName.
+// Fingerprint.scheme returns a name that says which parts of requests f compares, and
+// how. The zero Fingerprint has the name "". Records store the name, so the same
+// settings must have the same name in every release. If Func is set, the name depends
+// only on FuncName.
 func (f *Fingerprint) scheme() string {
 	if f.Func != nil {
 		return "func " + f.FuncName
@@ -180,9 +181,9 @@ func (f *Fingerprint) validateSecrets() error {
 	return nil
 }
 
-// digest returns the unkeyed SHA-256 of the parts of r that are compared. It hashes a
-// tag and a length with each part, so that different requests never have the same
-// hashed bytes.
+// Fingerprint.digest returns the unkeyed SHA-256 of the parts of r that are compared.
+// It hashes a tag and a length with each part, so that different requests never have
+// the same hashed bytes.
 func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 	small, tag, body := make([]byte, 0, 256), byte('b'), r.Body
 	if r.Same != nil {
@@ -253,8 +254,8 @@ func keyed(key []byte, digest [sha256.Size]byte) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// sign returns the fingerprint to store, and the id of the secret with which it was made
-// ("" without a secret).
+// Fingerprint.sign returns the fingerprint to store, and the id of the secret with
+// which it was made ("" without a secret).
 func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp [sha256.Size]byte, secret string) {
 	if len(f.Secrets) == 0 || f.Secrets[0].ID == "" {
 		return digest, ""

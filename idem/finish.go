@@ -9,9 +9,9 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// finish stores resp, or only its status, together with writes and jobs, and returns
-// the stored answer. resp must be clean (see [clean]). Any error except an *attemptOver
-// says why no answer is stored.
+// run.finish stores resp, or only its status, together with writes and jobs, and
+// returns the stored answer. resp must be clean (see [clean]). Any error except an
+// *attemptOver says why no answer is stored.
 func (r *run) finish(ctx context.Context, resp Response, statusOnly bool, writes []Write, jobs []Job) (Result, error) {
 	staged, err := jobsOfCommit(ctx, r, jobs)
 	if err != nil {

@@ -154,8 +154,8 @@ func (p *phaseRun) forgotten() (since time.Time) {
 	return rec.DoubtSince
 }
 
-// intend commits an intent, which says that the phase's call begins and must not be
-// repeated.
+// phaseRun.intend commits an intent, which says that the phase's call begins and must
+// not be repeated.
 func (p *phaseRun) intend(ctx context.Context) error {
 	if err := p.run.calls.unrepeated(p.run.record().Doubts, fmt.Sprintf("%q, which is NotIdempotent, begins", p.spec.name)); err != nil {
 		return p.run.gate.fail(err)
@@ -181,9 +181,9 @@ func (p *phaseRun) differs(sent map[string]string) string {
 	return ""
 }
 
-// alive returns an error if a call's context is over, because the call's own error
-// would not show that nothing was sent. For a phase with a look-up, alive also returns
-// an error if the lease is over.
+// phaseRun.alive returns an error if a call's context is over, because the call's own
+// error would not show that nothing was sent. For a phase with a look-up, alive also
+// returns an error if the lease is over.
 func (p *phaseRun) alive(ctx context.Context) error {
 	why := context.Cause(ctx)
 	if why == nil && p.spec.lookUp != nil && p.run.ask.core.opt.Now().After(p.run.record().Lease) {

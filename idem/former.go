@@ -67,8 +67,8 @@ type Former struct {
 	Preset func(*Options)
 }
 
-// validate returns an error if Former describes a release that can't have existed, or a
-// change that can't be made.
+// Former.validate returns an error if Former describes a release that can't have
+// existed, or a change that can't be made.
 func (f *Former) validate(o *Options) error {
 	if f == nil {
 		return nil
@@ -121,11 +121,11 @@ func (o *Options) knowPreset(was Options) {
 	o.Fingerprint = claims
 }
 
-// elsewhere judges the record at the key's other place, if the verdict v says that home
-// has no record of this request. A record of another request at home doesn't rule out a
-// record of this request at the other place, because a change of scopes may split a key
-// or merge two keys. The parameter own is the record at home. If neither place has a
-// record of the request, elsewhere returns own and v.
+// claiming.elsewhere judges the record at the key's other place, if the verdict v says
+// that home has no record of this request. A record of another request at home doesn't
+// rule out a record of this request at the other place, because a change of scopes may
+// split a key or merge two keys. The parameter own is the record at home. If neither
+// place has a record of the request, elsewhere returns own and v.
 func (c *claiming) elsewhere(ctx context.Context, op string, own *store.Record, v state.Verdict, until time.Time) (*store.Record, state.Verdict, error) {
 	if c.ask.other == nil || v != state.Claimable && v != state.Mismatch {
 		return own, v, nil
@@ -148,10 +148,10 @@ func (c *claiming) either(ctx context.Context) (*store.Record, error) {
 	return rec, err
 }
 
-// bury fences an expired or freed record at the other place (the parameter found), and
-// returns the fenced record. The key can then be claimed at home. A key with one place
-// doesn't need bury: the claim itself replaces the record. If another attempt has
-// released the record in the meantime, bury writes nothing and returns nil.
+// claiming.bury fences an expired or freed record at the other place (the parameter
+// found), and returns the fenced record. The key can then be claimed at home. A key
+// with one place doesn't need bury: the claim itself replaces the record. If another
+// attempt has released the record in the meantime, bury writes nothing and returns nil.
 func (c *claiming) bury(ctx context.Context, found *store.Record, until time.Time) (*store.Record, error) {
 	if !c.isFree(found) { // the record is gone, or was released meanwhile: the next claim decides
 		return nil, nil

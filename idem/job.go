@@ -91,7 +91,7 @@ func checkJob(j Job) error {
 	return nil
 }
 
-// stage adds jobs to the next commit.
+// run.stage adds jobs to the next commit.
 func (r *run) stage(ctx context.Context, jobs []Job) error {
 	return r.gate.between(func() error {
 		traced, err := prepareJobs(ctx, r.watch, jobs)

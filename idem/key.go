@@ -96,10 +96,10 @@ func headerValues(h http.Header, name string) []string {
 	return found
 }
 
-// key finds the request's key and the form in which the answer echoes it. acts is false
-// if the request passes without a key. A key from KeyFrom takes precedence over the key
-// header. The web page or the event's producer chose KeyFrom's key for this work,
-// whereas a browser may send a new key header with each submission.
+// contract.key finds the request's key and the form in which the answer echoes it. acts
+// is false if the request passes without a key. A key from KeyFrom takes precedence
+// over the key header. The web page or the event's producer chose KeyFrom's key for
+// this work, whereas a browser may send a new key header with each submission.
 func (c contract) key(ctx context.Context, q *ask) (echo string, acts bool, err error) {
 	e, r := c.core, q.req
 	if e.opt.Mode == ModeOff || !e.methods[r.Method] {
@@ -143,10 +143,10 @@ func keyError(err error) error {
 	return &Error{Op: "key", Err: err}
 }
 
-// keyless handles a request without a key: the request passes (acts is false), gets a
-// generated key, or is refused. With KeyGenerate, a request that is made inside an
-// operation passes, since it is part of that operation. With KeyGenerate, a request is
-// refused if its source repeats it, since each repetition would get another key.
+// core.keyless handles a request without a key: the request passes (acts is false),
+// gets a generated key, or is refused. With KeyGenerate, a request that is made inside
+// an operation passes, since it is part of that operation. With KeyGenerate, a request
+// is refused if its source repeats it, since each repetition would get another key.
 func (e *core) keyless(ctx context.Context, r *Request) (acts bool, err error) {
 	switch generates := e.opt.Key == KeyGenerate && e.opt.Mode != ModeObserve; {
 	case e.opt.keyOptional(r.Method), generates && nested(ctx):

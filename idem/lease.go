@@ -32,8 +32,8 @@ func (l *lease) loses() {
 	}
 }
 
-// unkeep stops the renewals, and waits for a renewal in progress. It may be called more
-// than once.
+// lease.unkeep stops the renewals, and waits for a renewal in progress. It may be
+// called more than once.
 func (l *lease) unkeep() {
 	if l.timer == nil || l.timer.Stop() {
 		return
@@ -51,7 +51,7 @@ func (l *lease) unkeep() {
 	}
 }
 
-// begin prepares the renewals, or returns false if the handler has ended.
+// lease.begin prepares the renewals, or returns false if the handler has ended.
 func (l *lease) begin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,8 +109,8 @@ func (r *run) keepLease(ctx context.Context, lost context.CancelCauseFunc) {
 	})
 }
 
-// renew extends the lease if the lease ends soon. due is the pause before the next call
-// of renew. more is false if renew need not be called again.
+// run.renew extends the lease if the lease ends soon. due is the pause before the next
+// call of renew. more is false if renew need not be called again.
 func (r *run) renew(ctx context.Context) (due time.Duration, more bool) {
 	rec, opt, spare := r.record(), &r.ask.core.opt, r.ask.core.spare
 	left := time.Until(r.times.deadline) + defaults.RenewFor

@@ -87,8 +87,8 @@ func (m *MemoryStore) Records() map[string]*store.Record {
 	return all
 }
 
-// apply adds the user's writes to m.writes. It returns an error if one of the writes can't
-// be committed, or if m.Apply refuses the writes.
+// MemoryStore.apply adds the user's writes to m.writes. It returns an error if one of
+// the writes can't be committed, or if m.Apply refuses the writes.
 func (m *MemoryStore) apply(writes []Write) error {
 	if len(writes) == 0 {
 		return nil

@@ -70,9 +70,9 @@ type middleware struct {
 	next   http.Handler
 }
 
-// pass serves a request and makes no record. If the handler begins a phase, the phase
-// is refused. The request is then refused too, unless the handler has already begun its
-// answer.
+// middleware.pass serves a request and makes no record. If the handler begins a phase,
+// the phase is refused. The request is then refused too, unless the handler has already
+// begun its answer.
 func (m middleware) pass(w http.ResponseWriter, r *http.Request) {
 	req := httpRequest(r, nil)
 	if m.engine.core.opt.hasKey(r.Header) {
@@ -125,8 +125,8 @@ func (p *phaseless) Write(b []byte) (int, error) {
 	return p.ResponseWriter.Write(b)
 }
 
-// observe serves a request in ModeObserve. If the request has no key or can't be read, the
-// handler gets it unchanged, and no record is made.
+// middleware.observe serves a request in ModeObserve. If the request has no key or
+// can't be read, the handler gets it unchanged, and no record is made.
 func (m middleware) observe(w http.ResponseWriter, r *http.Request) {
 	if m.engine.core.opt.KeyFrom == nil && !m.engine.core.opt.hasKey(r.Header) {
 		m.engine.Observes(r.Context(), httpRequest(r, nil), &Error{Op: "key", Err: ErrKeyMissing})
@@ -155,7 +155,7 @@ func (m middleware) observe(w http.ResponseWriter, r *http.Request) {
 	m.serve(w, r, body)
 }
 
-// serve answers a request whose body was read.
+// middleware.serve answers a request whose body was read.
 func (m middleware) serve(w http.ResponseWriter, r *http.Request, body []byte) {
 	// If an outer middleware has set a request id, the stored answer gets that id, and each
 	// replay gets the id of its own request.

@@ -21,8 +21,8 @@ const (
 	// can't be reached, ModeOpen runs the handler without protection instead of
 	// answering 503, so a retry may run the handler again. ModeOpen still refuses a
 	// request if the store answers with a refusal (access denied, no such table).
-	// ModeOpen also refuses a request if a record may hold an answer: the store has
-	// returned a record, or can't get its encryption key.
+	// ModeOpen also refuses a request if its record may hold an answer. That is so if the
+	// store has returned a record, or if the store can't get the key that decrypts it.
 	ModeOpen
 	// ModeOff runs each handler without protection and never calls the store, which may
 	// then be nil.

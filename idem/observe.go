@@ -18,10 +18,10 @@ func (e *core) observed(ctx context.Context, r *Request, err error) {
 	e.attemptAt(r).watch.tell(ctx, evObserved, nil, err)
 }
 
-// observe runs fn in every case. If ModeEnforce would not have run fn, observe reports
-// the outcome in ModeEnforce to Hooks.Observed. A new operation leaves a record, with
-// which later requests are compared. Errors of reading or writing the record never
-// reach the client.
+// attempt.observe runs fn in every case. If ModeEnforce would not have run fn, observe
+// reports the outcome in ModeEnforce to Hooks.Observed. A new operation leaves a
+// record, with which later requests are compared. Errors of reading or writing the
+// record never reach the client.
 func (a *attempt) observe(ctx context.Context, keyErr error, fn func(context.Context) (Response, error)) (Result, error) {
 	e, q := a.core, &a.ask
 	would := func(err error) (Result, error) {

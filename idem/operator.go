@@ -110,7 +110,7 @@ type Loss = state.Loss
 // expires, and the next request with the key begins another operation with other
 // derived keys. Forget refuses an operation that an attempt holds, that has finished,
 // or that has committed phases, calls in doubt or undelivered jobs. To forget it
-// nevertheless, set the fields of the parameter accepted that name what is lost. Forget
+// nevertheless, name the losses that you accept, in the parameter accepted. Forget
 // returns [jobs.ErrMoved] if it refuses, or if the record has been written since seen
 // was made. Forget returns [store.ErrUnknown] if it isn't known whether the key was
 // freed.
@@ -159,9 +159,9 @@ func fitting(next *store.Record, err error) (*store.Record, error) {
 	return next, nil
 }
 
-// decide writes an operator's decision. The function next returns the record with the
-// decision. If the record was written after the ticket seen was made, decide returns
-// [jobs.ErrMoved]. seen may be nil.
+// core.decide writes an operator's decision. The function next returns the record with
+// the decision. If the record was written after the ticket seen was made, decide
+// returns [jobs.ErrMoved]. seen may be nil.
 func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, next func(*store.Record, time.Time) (*store.Record, error)) error {
 	a, err := e.unattended(ctx, pk)
 	if err != nil {

@@ -71,8 +71,8 @@ func (e *core) tellsOff(ctx context.Context, r *Request) {
 	}
 }
 
-// unprotected runs fn without a record. If fn begins a phase, the phase is refused. The
-// request is then refused too, whatever fn answers.
+// core.unprotected runs fn without a record. If fn begins a phase, the phase is
+// refused. The request is then refused too, whatever fn answers.
 func (e *core) unprotected(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
 	ctx, without := withoutRecord(ctx)
 	res, err := e.pass(ctx, r, fn)
@@ -127,8 +127,8 @@ func leave(ctx context.Context) (context.Context, *leaving) {
 	return context.WithValue(ctx, leavingKey{}, l), l
 }
 
-// hear records in l, and in each leaving value around l, that an inner engine has acted on
-// the key.
+// leaving.hear records in l, and in each leaving value around l, that an inner engine
+// has acted on the key.
 func (l *leaving) hear() {
 	for ; l != nil; l = l.outer {
 		l.acted.Store(true)

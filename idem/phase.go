@@ -267,8 +267,8 @@ func (s *phaseSpec) check() error {
 // record gets a mark instead.
 func (s *phaseSpec) recordsBegin() bool { return s.intent && s.lookUp == nil }
 
-// doubtful describes the phase for questions about a call in doubt. call is the name of
-// the phase's call, or "" if the questions don't need the name.
+// phaseSpec.doubtful describes the phase for questions about a call in doubt. call is
+// the name of the phase's call, or "" if the questions don't need the name.
 func (s *phaseSpec) doubtful(call string) state.Doubtful {
 	return state.Doubtful{Phase: s.name, Call: call, Keyless: s.intent, Memory: s.memory}
 }

@@ -44,8 +44,8 @@ func (e *attemptOver) Error() string {
 // Unwrap returns the error that the phase returns.
 func (e *attemptOver) Unwrap() error { return e.toPhase }
 
-// enter allows a phase to run. If recall finds a recorded result of the phase, enter
-// returns that result, and the phase doesn't run.
+// gate.enter allows a phase to run. If recall finds a recorded result of the phase,
+// enter returns that result, and the phase doesn't run.
 func (g *gate) enter(s phaseSpec, recall func(phaseSpec) ([]byte, bool, error)) (raw []byte, recorded bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -76,8 +76,8 @@ func (g *gate) enter(s phaseSpec, recall func(phaseSpec) ([]byte, bool, error)) 
 	return raw, recorded, err
 }
 
-// done records that the phase has ended. If err isn't nil, the phase has failed. If end
-// isn't nil, the phase has also ended the attempt.
+// gate.done records that the phase has ended. If err isn't nil, the phase has failed.
+// If end isn't nil, the phase has also ended the attempt.
 func (g *gate) done(end *attemptOver, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -123,7 +123,7 @@ func (g *gate) failLocked(err error) error {
 	return err
 }
 
-// failure returns the error of the first failed phase, or nil.
+// gate.failure returns the error of the first failed phase, or nil.
 func (g *gate) failure() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -150,9 +150,9 @@ func (g *gate) mayCommit() error {
 	return g.err
 }
 
-// close records that the handler has returned, and returns g.end, g.outlived and g.err.
-// A phase that is still running counts as failed, since the handler didn't wait for its
-// result.
+// gate.close records that the handler has returned, and returns g.end, g.outlived and
+// g.err. A phase that is still running counts as failed, since the handler didn't wait
+// for its result.
 func (g *gate) close() (end *attemptOver, outlived bool, first error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -49,8 +49,8 @@ func (r *run) runPhase(ctx context.Context, s phaseSpec, fn func(context.Context
 // rerunFor is the time within which an Atomic is run again after a conflict.
 const rerunFor = 5 * time.Second
 
-// atomic runs fn and commits the result. After a conflict, atomic repeats fn and the
-// commit, for up to rerunFor.
+// phaseRun.atomic runs fn and commits the result. After a conflict, atomic repeats fn
+// and the commit, for up to rerunFor.
 func (p *phaseRun) atomic(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
 	until := time.Now().Add(rerunFor)
 	for round := 0; ; round++ {
@@ -63,7 +63,7 @@ func (p *phaseRun) atomic(ctx context.Context, fn func(context.Context, *Tx) ([]
 	}
 }
 
-// tx returns an empty Tx for a run of the phase.
+// phaseRun.tx returns an empty Tx for a run of the phase.
 func (p *phaseRun) tx(ctx context.Context) *Tx {
 	tx := p.run.progress.tx()
 	tx.checkJobs = func(jobs []Job) error { return p.run.checkJobs(ctx, jobs) }
@@ -115,9 +115,9 @@ func (p *phaseRun) commitOutcome(ctx context.Context, tx *Tx, raw []byte, err er
 	return p.run.progress.lastResult(), nil
 }
 
-// respond ends the operation with the phase's answer, which is stored together with
-// writes and jobs. It returns an *attemptOver if the attempt has ended, else another
-// error.
+// phaseRun.respond ends the operation with the phase's answer, which is stored together
+// with writes and jobs. It returns an *attemptOver if the attempt has ended, else
+// another error.
 func (p *phaseRun) respond(ctx context.Context, resp Response, writes []Write, jobs []Job, answer error) error {
 	p.run.ask.core.cleaned(ctx, p.run.gate.pk, &resp)
 	end, err := p.run.endInPhase(ctx, resp, writes, jobs)

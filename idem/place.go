@@ -63,8 +63,8 @@ func (n *naming) partitionKey(b, text []byte, r *Request, by *scoping) []byte {
 	return base64.RawURLEncoding.AppendEncode(append(b, n.prefix...), sum[:])
 }
 
-// place returns the place of r's key for caller. The parameter by is the scoping that named
-// the caller.
+// naming.place returns the place of r's key for caller. The parameter by is the scoping
+// that named the caller.
 func (n *naming) place(r *Request, by *scoping, caller store.Identity) place {
 	text := scope.Append(nil, r.Operation, r.Tenant, caller)
 	return place{pk: string(n.partitionKey(nil, text, r, by)), scope: string(text), whose: caller}
@@ -89,10 +89,10 @@ func (n *naming) other(ctx context.Context, r *Request, home string) (*place, er
 	return &p, nil
 }
 
-// away reports whether pk is the key's other place.
+// ask.away reports whether pk is the key's other place.
 func (q *ask) away(pk string) bool { return q.other != nil && pk == q.other.pk }
 
-// beside returns the pk of the key's other place; "" if the key has one place.
+// ask.beside returns the pk of the key's other place; "" if the key has one place.
 func (q *ask) beside() string {
 	if q.other == nil {
 		return ""

@@ -110,7 +110,7 @@ type rules struct {
 	retention  time.Duration // the least Retention
 }
 
-// exposes lists the preset's headers that a page in a browser may read (CORS).
+// rules.exposes lists the preset's headers that a page in a browser may read (CORS).
 func (r *rules) exposes() []string {
 	switch {
 	case r.stripe:
@@ -121,7 +121,7 @@ func (r *rules) exposes() []string {
 	return nil
 }
 
-// validate returns an error for options that contradict a rule.
+// rules.validate returns an error for options that contradict a rule.
 func (r *rules) validate(o *Options) error {
 	switch {
 	case o.Retention < r.retention:

@@ -33,8 +33,9 @@ func (p *progress) set(rec *store.Record) {
 	p.rec = rec
 }
 
-// recall finds phase s in the record, at the position that the run has reached. If another
-// phase is recorded there, the handler's phases have changed, and recall returns an error.
+// progress.recall finds phase s in the record, at the position that the run has
+// reached. If another phase is recorded there, the handler's phases have changed, and
+// recall returns an error.
 func (p *progress) recall(s phaseSpec) (raw []byte, recorded bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +72,8 @@ func (p *progress) leftover(made *calls) error {
 	return nil
 }
 
-// begun reports whether an earlier attempt began the call of the running phase.
+// progress.begun reports whether an earlier attempt began the call of the running
+// phase.
 func (p *progress) begun() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,8 +94,8 @@ func (p *progress) lastResult() []byte {
 	return slices.Clone(p.rec.Phases[len(p.rec.Phases)-1].Result)
 }
 
-// keep adds jobs to the next commit. If the record has the next phase already, an
-// earlier attempt has made that commit and staged the jobs. keep then returns false.
+// progress.keep adds jobs to the next commit. If the record has the next phase already,
+// an earlier attempt has made that commit and staged the jobs. keep then returns false.
 func (p *progress) keep(jobs []Job) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +141,7 @@ func (p *progress) hasLoose() bool {
 	return len(p.loose) > 0
 }
 
-// advance records that the running phase is committed.
+// progress.advance records that the running phase is committed.
 func (p *progress) advance() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,7 +155,7 @@ func (p *progress) advanceLocked() {
 	p.loose = nil
 }
 
-// duration returns the duration of the phase that was just stored.
+// progress.duration returns the duration of the phase that was just stored.
 func (p *progress) duration() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -82,8 +82,8 @@ type seat struct {
 	use QuotaUse
 }
 
-// settle notes the outcome of a claim. If the claim found a record, settle gives the
-// seat up, because no new operation begins.
+// seat.settle notes the outcome of a claim. If the claim found a record, settle gives
+// the seat up, because no new operation begins.
 func (s *seat) settle(v state.Verdict, err error) {
 	switch {
 	case s == nil || err != nil || v == state.Claimable:
@@ -101,7 +101,7 @@ func (s *seat) holds(rec *store.Record) {
 	}
 }
 
-// leave gives the seat up. Later calls have no effect.
+// seat.leave gives the seat up. Later calls have no effect.
 func (s *seat) leave() {
 	if s == nil || s.end == nil {
 		return

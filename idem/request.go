@@ -141,7 +141,7 @@ type Facts struct {
 	Claims map[string]any
 }
 
-// response converts an answer of a handler or a phase to a Response.
+// Request.response converts an answer of a handler or a phase to a Response.
 func (r *Request) response(v any) (Response, error) {
 	resp, ok := v.(Response)
 	switch {

@@ -159,7 +159,7 @@ func clean(r *Response) (dropped []string) {
 	return dropped
 }
 
-// cleaned calls [clean], and logs a warning if headers were dropped.
+// core.cleaned calls [clean], and logs a warning if headers were dropped.
 func (e *core) cleaned(ctx context.Context, pk string, resp *Response) {
 	if dropped := clean(resp); dropped != nil {
 		e.log.WarnContext(ctx, "response header with control characters left out", "record", redact.Record(pk), "headers", dropped)

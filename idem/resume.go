@@ -81,7 +81,7 @@ func resumeOptions(optFns []func(*ResumeOptions), function string) ResumeOptions
 	return opt
 }
 
-// unattended returns an attempt that has no client, for the record at pk.
+// core.unattended returns an attempt that has no client, for the record at pk.
 func (e *core) unattended(ctx context.Context, pk string) (*attempt, error) {
 	a := e.attempt()
 	a.ask.home.pk, a.ask.unattended, a.ask.owner = pk, true, rand.Text()
@@ -173,7 +173,7 @@ func (a *attempt) took(rec *store.Record) *store.Record {
 	return rec
 }
 
-// unfit returns the error for a ticket that can't be used.
+// attempt.unfit returns the error for a ticket that can't be used.
 func (a *attempt) unfit(rec *store.Record, why state.Refusal) error {
 	switch why {
 	case state.Held:

@@ -25,7 +25,7 @@ type run struct {
 	within opContext // the handler's context, allocated together with the run
 }
 
-// record returns the record as this attempt last wrote or read it.
+// run.record returns the record as this attempt last wrote or read it.
 func (r *run) record() *store.Record { return r.progress.record() }
 
 // handleAndEnd runs the handler once, and then ends the operation, or releases the
@@ -39,7 +39,7 @@ func (r *run) handleAndEnd(ctx context.Context, takenOver bool, fn func(context.
 	return r.end(ctx, r.handle(ctx, takenOver, fn))
 }
 
-// handle calls fn, and releases the lease if fn doesn't return. A panic of fn (or
+// run.handle calls fn, and releases the lease if fn doesn't return. A panic of fn (or
 // runtime.Goexit) goes on after that: handle doesn't recover it.
 func (r *run) handle(ctx context.Context, takenOver bool, fn func(context.Context) (Response, error)) (o outcome) {
 	outer, _ := FromContext(ctx)

@@ -86,7 +86,7 @@ func (e *core) completing(ctx context.Context, r *Request) bool {
 		r.Key == "" && !e.opt.hasKey(r.Header)
 }
 
-// catching returns a function that calls fn. If fn panics, the function stores the
+// core.catching returns a function that calls fn. If fn panics, the function stores the
 // panic in caught and returns it as an error. As after any error, the record is then
 // released, and the client is told to retry. http.ErrAbortHandler, which makes net/http
 // cut the connection, and runtime.Goexit are not caught.
@@ -108,7 +108,7 @@ func (e *core) catching(route string, fn func(context.Context) (Response, error)
 	}
 }
 
-// problem makes the engine's answer for err.
+// contract.problem makes the engine's answer for err.
 func (c contract) problem(ctx context.Context, r *Request, err error) Response {
 	e := c.core
 	p := problemOf(err)
@@ -134,7 +134,7 @@ func (c contract) problem(ctx context.Context, r *Request, err error) Response {
 	return c.render(r, p)
 }
 
-// render makes the engine's answer to r for a problem.
+// contract.render makes the engine's answer to r for a problem.
 func (c contract) render(r *Request, p Problem) Response {
 	e := c.core
 	p.Title, p.Detail = strings.ReplaceAll(p.Title, KeyHeader, e.opt.KeyHeader), strings.ReplaceAll(p.Detail, KeyHeader, e.opt.KeyHeader)
@@ -174,7 +174,8 @@ func (r *Result) addHeaders(keyHeader, echo string) {
 	r.Header = h
 }
 
-// dress adds the preset's headers to r. Stripe's headers belong to stored answers only.
+// contract.dress adds the preset's headers to r. Stripe's headers belong to stored
+// answers only.
 func (c contract) dress(q *Request, r *Result) {
 	if c.core.opt.rules.requestID {
 		echoRequestID(&r.Response, q)

@@ -33,7 +33,7 @@ type times struct {
 	spent      atomic.Bool   // waiting for the store has used up the time
 }
 
-// arrives sets the deadlines.
+// times.arrives sets the deadlines.
 func (t *times) arrives(ctx context.Context) {
 	deadline, ok := ctx.Deadline()
 	now := time.Now()
@@ -49,7 +49,7 @@ func (t *times) arrives(ctx context.Context) {
 	t.deadline, t.handlerEnd, t.lastCall = deadline, deadline.Add(-defaults.Reserve), deadline.Add(-defaults.Reserve/answerShare)
 }
 
-// observing reports whether the engine only observes ([ModeObserve]).
+// times.observing reports whether the engine only observes ([ModeObserve]).
 func (t *times) observing() bool { return t.callLimit > 0 }
 
 // times.short returns an error if too little time is left to begin: interrupted work is
@@ -102,8 +102,8 @@ func (t *times) within(ctx context.Context, until time.Time) (context.Context, c
 	return context.WithDeadline(context.WithoutCancel(ctx), t.capped(until))
 }
 
-// capped returns until. If the engine only observes, and callLimit from now is earlier,
-// capped returns that earlier time.
+// times.capped returns until. If the engine only observes, and callLimit from now is
+// earlier, capped returns that earlier time.
 func (t *times) capped(until time.Time) time.Time {
 	if t.observing() {
 		return earlier(until, time.Now().Add(t.callLimit))
@@ -154,7 +154,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// rerun pauses before the next run of an Atomic, and returns false if no time is left.
+// times.rerun pauses before the next run of an Atomic, and returns false if no time is
+// left.
 func (t *times) rerun(ctx context.Context, round int, until time.Time) bool {
 	return pause(ctx, round) && time.Now().Before(until) && time.Until(t.deadline) > defaults.Reserve
 }

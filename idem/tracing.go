@@ -74,9 +74,9 @@ func (w *watch) met(rec *store.Record) {
 	}
 }
 
-// operate runs fn as the outermost step of a request. A new operation's record stores
-// the trace context of this step, so that later traces can link to it. If the trace is
-// not recorded, the context is not stored, since a link would lead nowhere.
+// watch.operate runs fn as the outermost step of a request. A new operation's record
+// stores the trace context of this step, so that later traces can link to it. If the
+// trace is not recorded, the context is not stored, since a link would lead nowhere.
 func (w *watch) operate(ctx context.Context, fn func(context.Context) (Result, error)) (Result, error) {
 	s := trace.Step{Kind: trace.Operation, From: w.ask.req.Trace}
 	if w.ask.req.Redelivered || w.ask.req.Trace != (trace.Context{}) {
@@ -100,8 +100,8 @@ func sender(h http.Header) trace.Context {
 	return trace.Context{Parent: h["Traceparent"][0], State: strings.Join(h["Tracestate"], ",")}
 }
 
-// resume runs fn as the outermost step of a completer's attempt. began is the time at which
-// the take-over of the record began.
+// watch.resume runs fn as the outermost step of a completer's attempt. began is the
+// time at which the take-over of the record began.
 func (w *watch) resume(ctx context.Context, rec *store.Record, began time.Time, fn func(context.Context) (Result, error)) (Result, error) {
 	if w.core.opt.Tracer == nil {
 		return fn(ctx)
@@ -130,7 +130,7 @@ func (w *watch) outermost(ctx context.Context, s trace.Step, fn func(context.Con
 	return res, err
 }
 
-// told adds data from the operation's record to o.
+// watch.told adds data from the operation's record to o.
 func (w *watch) told(o trace.Outcome) trace.Outcome {
 	w.course.mu.Lock()
 	defer w.course.mu.Unlock()

@@ -169,8 +169,8 @@ func (tx *Tx) fail(err error) {
 	}
 }
 
-// close ends the collection, so that a goroutine that is still running can't change the
-// commit.
+// Tx.close ends the collection, so that a goroutine that is still running can't change
+// the commit.
 func (tx *Tx) close() (collected, error) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()

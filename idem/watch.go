@@ -44,9 +44,9 @@ type trail struct {
 	happened []Event
 }
 
-// tell calls the hook of an event, and keeps the event for Hooks.Ended. The event is about
-// rec, which may be nil. The parameter more holds functions that add data to the event. If
-// no hook needs the event, tell does nothing.
+// watch.tell calls the hook of an event, and keeps the event for Hooks.Ended. The event
+// is about rec, which may be nil. The parameter more holds functions that add data to
+// the event. If no hook needs the event, tell does nothing.
 func (w *watch) tell(ctx context.Context, name happening, rec *store.Record, err error, more ...func(*Event)) {
 	hook, t := w.core.hooks[name], w.trail
 	if hook == nil && t == nil {
@@ -129,7 +129,7 @@ func (w *watch) finds(rec *store.Record) {
 	}
 }
 
-// event describes what has happened to the record rec, which may be nil.
+// watch.event describes what has happened to the record rec, which may be nil.
 func (w *watch) event(rec *store.Record, err error) Event {
 	ev := Event{Record: w.recordName(), Route: w.ask.req.Route, Err: err}
 	if rec == nil || rec.State == store.None {

@@ -43,8 +43,8 @@ func (w writer) write(ctx context.Context, c change, until time.Time, rounds int
 	return held, l, err
 }
 
-// send stamps c.next with w's owner, and sends c with the same limits as write. ctx
-// needs no deadline, because until limits each try.
+// writer.send stamps c.next with w's owner, and sends c with the same limits as write.
+// ctx needs no deadline, because until limits each try.
 func (w writer) send(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
 	state.Stamp(c.next, c.prev, w.owner)
 	var err error
@@ -92,8 +92,8 @@ func (w writer) once(ctx context.Context, c change, until time.Time) (*store.Rec
 	return current, state.Land(current, c.prev, c.next, w.owner), nil
 }
 
-// read returns the current record with the partition key pk, or nil if there is none. The
-// parameter until is the read's deadline.
+// writer.read returns the current record with the partition key pk, or nil if there is
+// none. The parameter until is the read's deadline.
 func (w writer) read(ctx context.Context, pk string, until time.Time) (*store.Record, error) {
 	ctx, cancel := w.times.within(ctx, until)
 	defer cancel()

@@ -109,7 +109,7 @@ func withoutTokens(context map[string]any) map[string]any {
 	return kept
 }
 
-// answer converts the answer of a phase to a Response.
+// Adapter.answer converts the answer of a phase to a Response.
 func (a *Adapter[Ev, Re]) answer(v any) (idem.Response, error) {
 	re, ok := v.(Re)
 	if !ok {

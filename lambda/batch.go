@@ -186,7 +186,7 @@ func (b Batch[Ev, Rec, Re]) WithName(name string) Batch[Ev, Rec, Re] {
 	return b
 }
 
-// valid reports whether b has its required functions and no negative limit.
+// Batch.valid reports whether b has its required functions and no negative limit.
 func (b *Batch[Ev, Rec, Re]) valid() bool {
 	return b.Records != nil && b.ID != nil && b.Key != nil && b.Request != nil && b.Concurrency >= 0 && b.RecordTimeout >= 0
 }

@@ -97,8 +97,8 @@ func (k BodyKey) FromOptional(r *idem.Request) (string, error) {
 	return k.From(r)
 }
 
-// compare sets r.Same to the part of r's body that must be the same in a retry. compare
-// stores an error of k.Same in r.Unread.
+// BodyKey.compare sets r.Same to the part of r's body that must be the same in a retry.
+// compare stores an error of k.Same in r.Unread.
 func (k BodyKey) compare(r *idem.Request) {
 	if k.Same == nil {
 		return

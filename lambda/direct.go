@@ -298,9 +298,9 @@ func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqEr
 	return res, own, engineError(err)
 }
 
-// neutral returns a handler's own result in its stored form. If a result has no JSON
-// form, the operation is stored as done without the result, because an error would only
-// make the caller repeat the work.
+// Handler.neutral returns a handler's own result in its stored form. If a result has no
+// JSON form, the operation is stored as done without the result, because an error would
+// only make the caller repeat the work.
 func (h *Handler[Ev, Re]) neutral(own Re) idem.Response {
 	resp, err := h.adapter.Response(own)
 	if err != nil {

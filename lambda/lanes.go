@@ -72,7 +72,7 @@ func lanesOf(tasks []*task) [][]int {
 	return lanes
 }
 
-// queue returns the first lane of each worker, and queues the others.
+// course.queue returns the first lane of each worker, and queues the others.
 func (c *course[Ev, Rec, Re]) queue(lanes [][]int) (first [][]int) {
 	c.workers = c.h.batch.Concurrency
 	if c.workers == 0 {
@@ -88,7 +88,7 @@ func (c *course[Ev, Rec, Re]) queue(lanes [][]int) (first [][]int) {
 	return lanes[:c.workers]
 }
 
-// next takes the next waiting lane; nil if there is none.
+// course.next takes the next waiting lane; nil if there is none.
 func (c *course[Ev, Rec, Re]) next() ([]int, turn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,8 +111,8 @@ func (c *course[Ev, Rec, Re]) turnOf(lane []int) turn {
 	return turn{own: len(lane), behind: c.behind[0], longest: c.longest[0], workers: c.workers}
 }
 
-// run handles the records of a lane until the lane's time is over, or until a failure
-// holds back the later records.
+// course.run handles the records of a lane until the lane's time is over, or until a
+// failure holds back the later records.
 func (c *course[Ev, Rec, Re]) run(ctx context.Context, lane []int, t turn) {
 	end := c.end
 	if now := time.Now(); !end.IsZero() {
@@ -141,8 +141,8 @@ func (c *course[Ev, Rec, Re]) run(ctx context.Context, lane []int, t turn) {
 	}
 }
 
-// begin tries a record in its own goroutine, so that run can stop waiting for a handler that
-// hangs.
+// course.begin tries a record in its own goroutine, so that run can stop waiting for a
+// handler that hangs.
 func (c *course[Ev, Rec, Re]) begin(ctx context.Context, i int) {
 	t := c.tasks[i]
 	t.begun, t.done = make(chan struct{}), make(chan struct{})
@@ -171,9 +171,10 @@ func (c *course[Ev, Rec, Re]) skip(rest []int, why error) {
 	}
 }
 
-// report collects the results of the records that were begun, and returns how many
-// handlers are still running. If a handler has returned but its result isn't stored
-// yet, report waits. The engine limits this wait, so that time for the answer remains.
+// course.report collects the results of the records that were begun, and returns how
+// many handlers are still running. If a handler has returned but its result isn't
+// stored yet, report waits. The engine limits this wait, so that time for the answer
+// remains.
 func (c *course[Ev, Rec, Re]) report(ctx context.Context) (left int) {
 	for i, t := range c.tasks {
 		if t.done == nil {

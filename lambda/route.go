@@ -60,9 +60,10 @@ func match(mux *http.ServeMux, req *idem.Request) *matched {
 	return m
 }
 
-// refusal returns the answer to a request without a route. ServeMux would redirect a
-// request if its path lacks the last slash, or has "//" or "..". Router refuses such a
-// request instead, because a client may repeat a redirected POST without the body.
+// matched.refusal returns the answer to a request without a route. ServeMux would
+// redirect a request if its path lacks the last slash, or has "//" or "..". Router
+// refuses such a request instead, because a client may repeat a redirected POST without
+// the body.
 func (m *matched) refusal() idem.Response {
 	if m.status != http.StatusMethodNotAllowed {
 		return idem.ProblemJSON(idem.Problem{
@@ -98,8 +99,8 @@ func parsePattern(text string) pattern {
 	return p
 }
 
-// route returns the pattern in the form of a gateway's route, which begins with a method. If the
-// pattern has no method, the route has the request's method.
+// pattern.route returns the pattern in the form of a gateway's route, which begins with
+// a method. If the pattern has no method, the route has the request's method.
 func (p *pattern) route(method string) string {
 	if p.method != "" {
 		method = p.method

@@ -137,7 +137,7 @@ func (r *Router[Ev, Re]) add(text string, t *Route[Ev, Re]) {
 	r.mux.Handle(text, &target{t})
 }
 
-// named returns the route that has or accepts exactly this name, or nil.
+// Router.named returns the route that has or accepts exactly this name, or nil.
 func (r *Router[Ev, Re]) named(id store.HandlerID) *Route[Ev, Re] {
 	i := slices.IndexFunc(r.keyed, func(t *Route[Ev, Re]) bool { return slices.Contains(t.handler.names(), id) })
 	if i < 0 {
@@ -192,9 +192,9 @@ func (r *Router[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, er
 	return invoke(ctx, payload, r.Handle)
 }
 
-// resume completes the operation of ticket t. The ticket doesn't say which engine the
-// operation belongs to. So resume tries the ticket with one engine after the other. An
-// engine doesn't change the operation of another engine.
+// Router.resume completes the operation of ticket t. The ticket doesn't say which
+// engine the operation belongs to. So resume tries the ticket with one engine after the
+// other. An engine doesn't change the operation of another engine.
 func (r *Router[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 	if r.adapter.Event == nil {
 		return errNoInverse

@@ -30,9 +30,9 @@ type turn struct {
 	workers int
 }
 
-// rounds returns how long the waiting lanes can keep the workers busy at most. The unit
-// is the time of one record. The longest lane counts in full, because a worker may take
-// it last.
+// turn.rounds returns how long the waiting lanes can keep the workers busy at most. The
+// unit is the time of one record. The longest lane counts in full, because a worker may
+// take it last.
 func (t turn) rounds() int {
 	return t.longest + (t.behind-t.longest+t.workers-1)/t.workers
 }

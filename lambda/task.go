@@ -43,7 +43,7 @@ func (h *EachHandler[Ev, Rec, Re]) read(ctx context.Context, rec Rec) (t *task) 
 	return t
 }
 
-// try handles one record, and returns why it failed.
+// EachHandler.try handles one record, and returns why it failed.
 func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -86,8 +86,8 @@ func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (e
 // empty.
 func done(any) (idem.Response, error) { return idem.Response{}, nil }
 
-// tell passes a failure to a hook. If the hook panics, tell logs the panic, so that the report on
-// the other records isn't lost.
+// EachHandler.tell passes a failure to a hook. If the hook panics, tell logs the panic,
+// so that the report on the other records isn't lost.
 func (h *EachHandler[Ev, Rec, Re]) tell(ctx context.Context, hook func(context.Context, Rec, error), name string, rec Rec, failure error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -159,9 +159,9 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// await waits until the task is done, and reports whether it is done. await gives up
-// when grace has passed since the end of the handler's context. If the handler has not
-// begun, grace counts from the end of the lane's time.
+// task.await waits until the task is done, and reports whether it is done. await gives
+// up when grace has passed since the end of the handler's context. If the handler has
+// not begun, grace counts from the end of the lane's time.
 func (t *task) await(grace time.Duration) (ended bool) {
 	select {
 	case <-t.done:
@@ -198,8 +198,8 @@ func (t *task) giveUp() bool {
 
 func (t *task) givenUp() bool { return t.handler.Load() == overdue }
 
-// ran reports whether the handler has begun.
+// task.ran reports whether the handler has begun.
 func (t *task) ran() bool { return t.handler.Load() >= running }
 
-// untried reports whether the task was not tried. err is the task's result.
+// task.untried reports whether the task was not tried. err is the task's result.
 func (t *task) untried(err error) bool { return !t.ran() && errors.Is(err, ErrNotRun) }

@@ -96,8 +96,8 @@ type HandlerOptions struct {
 // were used.
 const Unnamed = "-"
 
-// operation returns the handler's name in the scope of its keys. This name is "" if
-// Operation is [Unnamed], or if neither Operation nor Name is set.
+// HandlerOptions.operation returns the handler's name in the scope of its keys. This
+// name is "" if Operation is [Unnamed], or if neither Operation nor Name is set.
 func (o *HandlerOptions) operation() string {
 	if o.Operation == Unnamed {
 		return ""
@@ -293,8 +293,8 @@ func completed(ctx context.Context, t jobs.Ticket, resume func(context.Context, 
 	return envelope.EncodeOutcome(envelope.OutcomeOf(resume(ctx, t)))
 }
 
-// resume completes the operation of ticket t: the handler gets an event made from the stored
-// request.
+// Handler.resume completes the operation of ticket t: the handler gets an event made
+// from the stored request.
 func (h *Handler[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 	if h.adapter.Event == nil {
 		return errNoInverse
@@ -317,7 +317,8 @@ func resume(ctx context.Context, e *idem.Engine, t jobs.Ticket, names []store.Ha
 	return err
 }
 
-// names returns the names that records of this handler may have: its own and the accepted ones.
+// Handler.names returns the names that records of this handler may have: its own and
+// the accepted ones.
 func (h *Handler[Ev, Re]) names() []store.HandlerID {
 	return append([]store.HandlerID{{Name: h.opt.Name}}, h.opt.Accepts...)
 }

@@ -43,9 +43,9 @@ func metricName(name string) string {
 	return b.String()
 }
 
-// lines returns the metrics that package metrics makes for CloudWatch, with a writer
-// that records the values of each line in OpenTelemetry. So both systems get the same
-// metrics.
+// Telemetry.lines returns the metrics that package metrics makes for CloudWatch, with a
+// writer that records the values of each line in OpenTelemetry. So both systems get the
+// same metrics.
 func (t Telemetry) lines() *metrics.Metrics {
 	return metrics.New(&instruments{meter: t.meterProvider().Meter(scope), record: make(map[string]func(float64))}, "otel")
 }
@@ -100,7 +100,7 @@ func (w *instruments) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// of returns the function that records the values of a metric.
+// instruments.of returns the function that records the values of a metric.
 func (w *instruments) of(name, unit string) func(float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,9 +110,9 @@ func (w *instruments) of(name, unit string) func(float64) {
 	return w.record[name]
 }
 
-// instrument makes the instrument of a metric, and returns the function that records a
-// value. instrument ignores the SDK's error, because the SDK reports the error to its
-// error handler, and returns a usable instrument.
+// instruments.instrument makes the instrument of a metric, and returns the function
+// that records a value. instrument ignores the SDK's error, because the SDK reports the
+// error to its error handler, and returns a usable instrument.
 func (w *instruments) instrument(name, unit string) func(float64) {
 	ctx, called, meaning := context.Background(), metricName(name), metric.WithDescription(listed[name].Meaning)
 	factor := 1.0

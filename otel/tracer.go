@@ -64,10 +64,10 @@ func (t *tracer) Start(ctx context.Context, s trace.Step) (context.Context, func
 	}
 }
 
-// place returns a context that holds the parent of a step, and the step's links. One
-// link leads to the operation's first attempt, if that attempt is known. The parent is
-// either the span in ctx or the sender's span. If these spans are in different traces,
-// a second link leads to the span that isn't the parent.
+// tracer.place returns a context that holds the parent of a step, and the step's links.
+// One link leads to the operation's first attempt, if that attempt is known. The parent
+// is either the span in ctx or the sender's span. If these spans are in different
+// traces, a second link leads to the span that isn't the parent.
 func (t *tracer) place(ctx context.Context, s trace.Step) (context.Context, []oteltrace.Link) {
 	var links []oteltrace.Link
 	if link, ok := first(s.Origin); ok {
@@ -171,7 +171,7 @@ func end(o trace.Outcome) []attribute.KeyValue {
 
 type attributes []attribute.KeyValue
 
-// text adds an attribute unless its value is empty.
+// attributes.text adds an attribute unless its value is empty.
 func (a *attributes) text(key attribute.Key, value string) {
 	if value != "" {
 		*a = append(*a, key.String(value))

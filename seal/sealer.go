@@ -29,10 +29,10 @@ type opening struct {
 	used time.Time
 }
 
-// wait waits for another caller's call of the provider, and returns the key or error of
-// that call. So a provider that fails slowly isn't called again for each caller that
-// waits. If wait returns neither a key nor an error, the other caller's time was over,
-// and this caller must call the provider.
+// opening.wait waits for another caller's call of the provider, and returns the key or
+// error of that call. So a provider that fails slowly isn't called again for each
+// caller that waits. If wait returns neither a key nor an error, the other caller's
+// time was over, and this caller must call the provider.
 func (o *opening) wait(ctx context.Context, op string) (*Key, error) {
 	select {
 	case <-o.done:
@@ -42,7 +42,8 @@ func (o *opening) wait(ctx context.Context, op string) (*Key, error) {
 	}
 }
 
-// failed stores err for the callers that wait, unless the call failed because its time was over.
+// opening.failed stores err for the callers that wait, unless the call failed because
+// its time was over.
 func (o *opening) failed(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		o.err = err
@@ -122,9 +123,9 @@ func (s *Sealer) Key(ctx context.Context) (*Key, error) {
 	}
 }
 
-// good returns the current key if that key may seal another record. Otherwise good
-// returns the opening of the next key. If mine is true, the caller has to make the next
-// key.
+// Sealer.good returns the current key if that key may seal another record. Otherwise
+// good returns the opening of the next key. If mine is true, the caller has to make the
+// next key.
 func (s *Sealer) good() (k *Key, o *opening, mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,8 +187,8 @@ func (s *Sealer) Open(ctx context.Context, keyID, algorithm string, wrapped []by
 	}
 }
 
-// entry returns the opening of the data key with this id. If mine is true, the caller
-// has to open this key.
+// Sealer.entry returns the opening of the data key with this id. If mine is true, the
+// caller has to open this key.
 func (s *Sealer) entry(id string) (o *opening, mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,8 +226,8 @@ func (s *Sealer) open(ctx context.Context, id string, o *opening, keyID string, 
 	return k, nil
 }
 
-// evict removes keys that are too old, and the least recently used keys if there are too many.
-// The caller holds s.mu.
+// Sealer.evict removes keys that are too old, and the least recently used keys if there
+// are too many. The caller holds s.mu.
 func (s *Sealer) evict(now time.Time) {
 	for id, o := range s.opened {
 		if o.key != nil && s.old(o.key, now) {

@@ -78,7 +78,7 @@ func (c compose) down() error {
 	return err
 }
 
-// run runs docker compose, with the embedded compose.yaml on standard input.
+// compose.run runs docker compose, with the embedded compose.yaml on standard input.
 func (c compose) run(ctx context.Context, args ...string) (string, error) {
 	return runDocker(ctx, c.docker, append([]string{"compose", "--project-name", c.project, "--file", "-"}, args...)...)
 }

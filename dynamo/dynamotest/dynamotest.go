@@ -91,7 +91,7 @@ func (db *DB) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	}, optFns...)
 }
 
-// http returns an HTTP client. All clients of db share their connections.
+// DB.http returns an HTTP client. All clients of db share their connections.
 func (db *DB) http() *http.Client {
 	shared := *db.handle.HTTP()
 	shared.Transport = &line.Transport{Base: shared.Transport}
@@ -110,7 +110,7 @@ func (db *DB) Env() []string {
 	return []string{"AWS_ACCESS_KEY_ID=" + key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + key.SecretAccessKey}
 }
 
-// separate returns a database for one test, which runs in the process of db.
+// DB.separate returns a database for one test, which runs in the process of db.
 func (db *DB) separate(test string) *DB {
 	sum := sha256.Sum256([]byte(os.Args[0] + "\x00" + test)) // includes the binary's name, because packages that share a process may have tests of the same name
 	return &DB{Endpoint: db.Endpoint, of: db, key: hex.EncodeToString(sum[:8])}

@@ -15,9 +15,9 @@ import (
 
 var errBadTransport = errors.New("the transport returned neither a response nor an error")
 
-// attempt sends the request once. The returned function abort ends the attempt. If a
-// response is returned, the attempt also ends when the response's body is read to the end
-// or closed.
+// operation.attempt sends the request once. The returned function abort ends the
+// attempt. If a response is returned, the attempt also ends when the response's body is
+// read to the end or closed.
 func (o *operation) attempt() (resp *http.Response, abort func(), err error) {
 	ctx, cancel := context.WithCancelCause(o.req.Context())
 	abort = func() { cancel(nil) }
@@ -78,9 +78,9 @@ func (o *operation) header() http.Header {
 	return h
 }
 
-// exchange sends r with the base transport. If the request has a key, exchange reads
-// the start of the answer's body before it returns. If the body is torn, the request
-// can then still be repeated.
+// operation.exchange sends r with the base transport. If the request has a key,
+// exchange reads the start of the answer's body before it returns. If the body is torn,
+// the request can then still be repeated.
 func (o *operation) exchange(r *http.Request) (*http.Response, error) {
 	resp, err := o.t.base.RoundTrip(r)
 	switch {
@@ -110,8 +110,9 @@ func (o *operation) exchange(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// limit starts a timer that cancels the attempt after AttemptTimeout. The returned function
-// inTime stops this timer and reports whether the attempt was in time.
+// operation.limit starts a timer that cancels the attempt after AttemptTimeout. The
+// returned function inTime stops this timer and reports whether the attempt was in
+// time.
 func (o *operation) limit(cancel context.CancelCauseFunc) (inTime func() bool) {
 	if o.t.opt.AttemptTimeout == 0 {
 		return func() bool { return true }

@@ -59,7 +59,8 @@ type Hooks struct {
 	JournalFailed func(context.Context, Event) // the journal could not record the answer; the caller still gets the answer
 }
 
-// tell sets the fields of ev that don't depend on the hook, and calls hook with ev.
+// operation.tell sets the fields of ev that don't depend on the hook, and calls hook
+// with ev.
 func (o *operation) tell(hook func(context.Context, Event), ev Event) {
 	if hook == nil {
 		return

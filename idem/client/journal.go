@@ -74,9 +74,9 @@ func operationOf(req *http.Request) (name string, named bool) {
 	return name, named && !isSafe(req.Method)
 }
 
-// remember enters a named operation in the journal. If the journal already has the
-// operation, the request gets the key from the journal. The parameter own is the key
-// that the caller set. The parameter moved is the key of the request that was
+// operation.remember enters a named operation in the journal. If the journal already
+// has the operation, the request gets the key from the journal. The parameter own is
+// the key that the caller set. The parameter moved is the key of the request that was
 // redirected to o.req, or "" without a redirect.
 func (o *operation) remember(own, moved string) error {
 	now := o.t.wall()

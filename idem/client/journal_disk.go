@@ -31,8 +31,8 @@ func realPath(path string) (string, error) {
 	return cmp.Or(real, path), err
 }
 
-// load reads the journal's file. If the file ends before the mark in the lock file, load
-// returns an error.
+// FileJournal.load reads the journal's file. If the file ends before the mark in the
+// lock file, load returns an error.
 func (j *FileJournal) load() error {
 	mark, err := readMark(j.lock)
 	if err != nil {
@@ -67,7 +67,7 @@ func (j *FileJournal) load() error {
 	return nil
 }
 
-// append writes a line and waits until the disk has stored it.
+// FileJournal.append writes a line and waits until the disk has stored it.
 func (j *FileJournal) append(l line) error {
 	// Rewrite the file if later lines have replaced many of its lines. Also rewrite the
 	// file if many entries were added since the last rewrite, since many entries may be
@@ -100,8 +100,8 @@ func (j *FileJournal) append(l line) error {
 	return j.reach()
 }
 
-// reach writes j.at, the end of the file's complete lines, as the mark into the lock
-// file.
+// FileJournal.reach writes j.at, the end of the file's complete lines, as the mark into
+// the lock file.
 func (j *FileJournal) reach() error {
 	if err := j.usable(); err != nil {
 		return err
@@ -113,8 +113,8 @@ func (j *FileJournal) reach() error {
 	return j.broken
 }
 
-// rewrite replaces the file with a new file that contains the live entries. After a
-// crash, either the old file or the new file is in place and complete.
+// FileJournal.rewrite replaces the file with a new file that contains the live entries.
+// After a crash, either the old file or the new file is in place and complete.
 func (j *FileJournal) rewrite() error {
 	entries := j.live()
 	text, at := place{id: j.at.id, gen: j.at.gen + 1}.header()

@@ -203,7 +203,7 @@ func (j *FileJournal) over(e Entry, now time.Time) bool {
 	return !e.Answered.IsZero() && now.After(e.Expires.Add(j.keep))
 }
 
-// live returns the entries that must not be forgotten yet.
+// FileJournal.live returns the entries that must not be forgotten yet.
 func (j *FileJournal) live() []Entry {
 	now := time.Now()
 	entries := make([]Entry, 0, len(j.entries))

@@ -49,8 +49,8 @@ func (l line) entry() Entry {
 	}
 }
 
-// encode returns the line as the file stores it, and the line's checksum. The parameter sum
-// is the checksum of the line before.
+// line.encode returns the line as the file stores it, and the line's checksum. The
+// parameter sum is the checksum of the line before.
 func (l line) encode(sum uint32) ([]byte, uint32, error) {
 	text, err := json.Marshal(l)
 	if err != nil {
@@ -69,8 +69,8 @@ type place struct {
 	sum  uint32
 }
 
-// header returns the first line of a file with p's id and generation, and the place after
-// that line.
+// place.header returns the first line of a file with p's id and generation, and the
+// place after that line.
 func (p place) header() ([]byte, place) {
 	text := fmt.Appendf(nil, "%s2 %s %d", magic, p.id, p.gen)
 	p.sum = crc32.ChecksumIEEE(text)

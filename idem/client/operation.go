@@ -29,8 +29,8 @@ type operation struct {
 	maybe    bool          // whether the operation may have been carried out by another request with this key: a request in progress (409), the redirected request, or an earlier request of the caller
 }
 
-// begin classifies the request and prepares it for repetition. Nothing is sent
-// before begin has succeeded.
+// operation.begin classifies the request and prepares it for repetition. Nothing is
+// sent before begin has succeeded.
 func (o *operation) begin() error {
 	if err := checkRequest(o.req); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (o *operation) chooseKey(own string) error {
 	return nil
 }
 
-// run sends the request until an attempt's outcome can be returned.
+// operation.run sends the request until an attempt's outcome can be returned.
 func (o *operation) run() (*http.Response, error) {
 	for {
 		resp, abort, err := o.attempt()
@@ -114,8 +114,8 @@ func (o *operation) run() (*http.Response, error) {
 	}
 }
 
-// judge decides whether to retry after an attempt. The string why is the reason for the
-// decision, or empty if the outcome can't be retried at all.
+// operation.judge decides whether to retry after an attempt. The string why is the
+// reason for the decision, or empty if the outcome can't be retried at all.
 func (o *operation) judge(resp *http.Response, err error) (why string, retry bool) {
 	if why, retry = o.retriable(resp, err); retry && o.ignored() {
 		return reasonIgnored, false
@@ -197,8 +197,8 @@ func (o *operation) isOver(wait time.Duration) bool {
 	return !o.until.IsZero() && !o.t.wall().Add(wait+lifetimeMargin).Before(o.until)
 }
 
-// end returns the final attempt's outcome. If a retry could have helped, the string why
-// is the reason for not retrying.
+// operation.end returns the final attempt's outcome. If a retry could have helped, the
+// string why is the reason for not retrying.
 func (o *operation) end(resp *http.Response, err error, why string) (*http.Response, error) {
 	if err != nil {
 		return nil, o.gaveUp(err, why)

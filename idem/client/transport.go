@@ -89,9 +89,9 @@ func isIdempotent(method string) bool {
 	return isSafe(method) || method == http.MethodPut || method == http.MethodDelete
 }
 
-// wall returns the time of day. Lifetimes are compared by wall time, since the
-// monotonic clock stands still while a laptop sleeps or a sandbox is frozen.
+// Transport.wall returns the time of day. Lifetimes are compared by wall time, since
+// the monotonic clock stands still while a laptop sleeps or a sandbox is frozen.
 func (t *Transport) wall() time.Time { return t.now().Round(0) }
 
-// keyed reports whether requests with this HTTP method get a key.
+// Transport.keyed reports whether requests with this HTTP method get a key.
 func (t *Transport) keyed(method string) bool { return slices.Contains(t.opt.Methods, method) }

@@ -185,8 +185,8 @@ type crashes[Re any] struct {
 	said    map[string]int // how often each failure occurred
 }
 
-// begin makes a new world, sends the request from a first process, and drops the
-// answer. The process crashes at the point at, or not at all if at is zero.
+// crashes.begin makes a new world, sends the request from a first process, and drops
+// the answer. The process crashes at the point at, or not at all if at is zero.
 func (c *crashes[Re]) begin(at point, plan Plan) (w *World, calls []string, down bool) {
 	w = newWorld(c.opt.Store)
 	if c.opt.Begin != nil {
@@ -213,7 +213,8 @@ func guarded(fn func() error) (err error) {
 	return fn()
 }
 
-// completable reports whether a completer finds an operation that it can continue.
+// crashes.completable reports whether a completer finds an operation that it can
+// continue.
 func (c *crashes[Re]) completable(w *World) bool {
 	if c.program.Resume == nil {
 		return false
@@ -226,8 +227,8 @@ func toComplete(r *store.Record) bool {
 	return r.State == store.Open && r.Keep == store.KeepOpen && r.Input != nil
 }
 
-// end sends the request again as a client, checks the result, and returns true if
-// nothing failed. If completer is true, a completer first continues the operation.
+// crashes.end sends the request again as a client, checks the result, and returns true
+// if nothing failed. If completer is true, a completer first continues the operation.
 func (c *crashes[Re]) end(w *World, label string, completer bool) bool {
 	c.t.Helper()
 	run := &scene{TB: c.t, label: label, said: c.said}
@@ -288,7 +289,7 @@ func (c *crashes[Re]) survive(t *scene, w *World, completer bool) {
 	}
 }
 
-// send sends the request from a new process that doesn't crash.
+// crashes.send sends the request from a new process that doesn't crash.
 func (c *crashes[Re]) send(t *scene, w *World) (answer Re, replayed bool) {
 	err := c.patiently(t, w, func(ctx context.Context, w *World) (err error) {
 		answer, replayed, err = c.start(w).Send(ctx)
@@ -324,7 +325,7 @@ func (c *crashes[Re]) patiently(t *scene, w *World, do func(context.Context, *Wo
 	return err
 }
 
-// complete continues each operation that a completer can continue.
+// crashes.complete continues each operation that a completer can continue.
 func (c *crashes[Re]) complete(t *scene, w *World) {
 	err := c.patiently(t, w, func(ctx context.Context, mine *World) error {
 		all, err := w.records(ctx)
@@ -427,7 +428,7 @@ func (s *scene) give(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// say reports a failure that the function check has found.
+// scene.say reports a failure that the function check has found.
 func (s *scene) say(text string) {
 	s.Helper()
 	if text, first := s.news(text); first {

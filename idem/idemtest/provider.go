@@ -187,7 +187,7 @@ func (p *Provider) now() time.Time {
 	return time.Now()
 }
 
-// arrive carries out the calls whose arrival is due. p must be locked.
+// Provider.arrive carries out the calls whose arrival is due. p must be locked.
 func (p *Provider) arrive() {
 	now := p.now()
 	p.coming = slices.DeleteFunc(p.coming, func(c coming) bool {
@@ -320,8 +320,8 @@ func (p *Provider) serve(ctx context.Context, method, path, key string, body []b
 	return max(status, http.StatusOK), answer, err
 }
 
-// handle takes a call, makes its effect, and delays or loses the answer as the call's Fate
-// says.
+// Provider.handle takes a call, makes its effect, and delays or loses the answer as the
+// call's Fate says.
 func (p *Provider) handle(ctx context.Context, method, path, key string, body []byte) (Effect, *Refusal, error) {
 	e, refused, fate := p.take(method, path, key, body)
 	if fate.Delay > 0 {
@@ -369,8 +369,9 @@ func (p *Provider) take(method, path, key string, body []byte) (Effect, *Refusal
 	return e, refused, fate
 }
 
-// effect makes the effect of a call that arrives now. If the call's key is known, effect
-// returns the effect of the first call, or a refusal if the calls differ. p must be locked.
+// Provider.effect makes the effect of a call that arrives now. If the call's key is
+// known, effect returns the effect of the first call, or a refusal if the calls differ.
+// p must be locked.
 func (p *Provider) effect(method, path, key string, body []byte, now time.Time) (Effect, *Refusal) {
 	for _, e := range p.effects {
 		if key == "" || e.Key != key || e.forgotten || p.Memory < 0 || p.Memory > 0 && now.Sub(e.made) >= p.Memory {

@@ -54,7 +54,7 @@ func newWorld(open func() store.Store) *World {
 	return &World{Provider: &Provider{Now: clock.Now}, Clock: clock, log: Watch(open()), namespace: "crash-" + rand.Text()}
 }
 
-// start returns a copy of w for a new process, and the process's context.
+// World.start returns a copy of w for a new process, and the process's context.
 func (w *World) start(ctx context.Context, at point, plan Plan) (*World, context.Context) {
 	p := &process{at: at}
 	ctx, p.stop = context.WithTimeout(ctx, patience)
@@ -87,7 +87,8 @@ func (p *process) called() []string {
 	return slices.Clone(p.calls)
 }
 
-// call makes a call to another system. The process may crash before or after the call.
+// process.call makes a call to another system. The process may crash before or after
+// the call.
 func (p *process) call(name string, fn func() error) error {
 	if p.store.Crashed() {
 		return ErrCrashed
@@ -193,7 +194,7 @@ func (w *World) untilNextLook(ctx context.Context) bool {
 // Commits implements [Log]. It returns the commits of all processes.
 func (w *World) Commits() []store.Commit { return w.log.Commits() }
 
-// records returns the current records, in the order of their claims.
+// World.records returns the current records, in the order of their claims.
 func (w *World) records(ctx context.Context) (all []*store.Record, err error) {
 	seen := make(map[string]bool)
 	for _, c := range w.log.Commits() {

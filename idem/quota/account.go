@@ -12,8 +12,8 @@ type caller struct {
 	all               []*account
 }
 
-// accounts returns the caller's accounts that have a limit. kept is how long a record
-// lasts.
+// caller.accounts returns the caller's accounts that have a limit. kept is how long a
+// record lasts.
 func (c *caller) accounts(kept time.Duration) []*account {
 	c.bytes.rate = atRest(c.limit.Bytes, kept)
 	if c.all == nil {
@@ -61,7 +61,7 @@ type account struct {
 // because nobody knows when an operation ends.
 const openWait = time.Second
 
-// price returns how many tokens an operation of n bytes takes.
+// account.price returns how many tokens an operation of n bytes takes.
 func (a *account) price(n int64) int64 {
 	if a.kind == ofBytes {
 		return min(n, a.rate.size) // so that a full bucket is enough for any request
@@ -111,8 +111,8 @@ func (a *account) putBack(now time.Time, n int64) {
 	}
 }
 
-// settle corrects the account when an attempt gives its place back. n is the number of
-// bytes that was estimated when the attempt began.
+// account.settle corrects the account when an attempt gives its place back. n is the
+// number of bytes that was estimated when the attempt began.
 func (a *account) settle(now time.Time, n int64, use idem.QuotaUse) {
 	switch {
 	case a.kind == ofBytes && use.New:

@@ -19,8 +19,8 @@ func perMinute(n, size int) rate {
 // tokens: n/2 from the full bucket, and n/2 that flow in.
 func atRest(n int64, kept time.Duration) rate { return rate{size: max(n/2, 1), fill: kept} }
 
-// cost returns the time in which a bucket gets n tokens. The result is at most four
-// times r.fill, to limit the debt of one operation.
+// rate.cost returns the time in which a bucket gets n tokens. The result is at most
+// four times r.fill, to limit the debt of one operation.
 func (r rate) cost(n int64) time.Duration {
 	return time.Duration(float64(r.fill) * min(float64(n)/float64(r.size), 4))
 }
@@ -29,13 +29,13 @@ func (r rate) cost(n int64) time.Duration {
 // zero bucket is full.
 type bucket struct{ full time.Time }
 
-// wait returns the time until the bucket has n tokens. If n is larger than the bucket's
-// size, wait returns the time until the bucket is full.
+// bucket.wait returns the time until the bucket has n tokens. If n is larger than the
+// bucket's size, wait returns the time until the bucket is full.
 func (b *bucket) wait(r rate, now time.Time, n int64) time.Duration {
 	return max(0, max(0, b.full.Sub(now))+r.cost(min(n, r.size))-r.fill)
 }
 
-// take takes n tokens. A bucket with fewer tokens goes into debt.
+// bucket.take takes n tokens. A bucket with fewer tokens goes into debt.
 func (b *bucket) take(r rate, now time.Time, n int64) {
 	if b.full.Before(now) {
 		b.full = now

@@ -116,9 +116,9 @@ func (b *Buckets) Begin(ctx context.Context, r idem.QuotaRequest) (end func(idem
 // estimate is the size of a record before its answer is known.
 func estimate(r idem.QuotaRequest) int64 { return 500 + r.Bytes }
 
-// try takes the tokens for a request of about n bytes from all accounts of the request.
-// If an account has too few tokens, try takes none, and returns how long to wait. A
-// wait of 0 means that the account empty must first lease tokens.
+// Buckets.try takes the tokens for a request of about n bytes from all accounts of the
+// request. If an account has too few tokens, try takes none, and returns how long to
+// wait. A wait of 0 means that the account empty must first lease tokens.
 func (b *Buckets) try(r idem.QuotaRequest, n int64) (all []*account, empty *account, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -155,9 +155,9 @@ func (b *Buckets) end(all []*account, n int64, use idem.QuotaUse) {
 	}
 }
 
-// refill leases tokens for the account a, for a request of about n bytes. If another
-// request is leasing tokens for a, refill only waits until that call has ended. A wait
-// above zero means that the shared bucket has too few tokens.
+// Buckets.refill leases tokens for the account a, for a request of about n bytes. If
+// another request is leasing tokens for a, refill only waits until that call has ended.
+// A wait above zero means that the shared bucket has too few tokens.
 func (b *Buckets) refill(ctx context.Context, a *account, n int64) (wait time.Duration, err error) {
 	b.mu.Lock()
 	if busy := a.shared.busy; busy != nil {
@@ -194,7 +194,8 @@ func (b *Buckets) refill(ctx context.Context, a *account, n int64) (wait time.Du
 	return got.Wait, nil
 }
 
-// find returns the accounts of a caller on a route, or on all routes if route is "".
+// Buckets.find returns the accounts of a caller on a route, or on all routes if route
+// is "".
 func (b *Buckets) find(who, route string, limit Limits) *caller {
 	of := name{sha256.Sum256([]byte(who)), route}
 	c, ok := b.known.Get(of)

@@ -81,9 +81,9 @@ type Claim struct {
 	Seen *Record
 
 	// Beside is the PK of the key's other place (idem.Options.Former), or "" if the key
-	// has one place. A record under Beside refuses the claim, unless the record has the
-	// owner and version of Fenced, the record that the claimer has fenced. The store
-	// checks Beside and writes Next in one step. Otherwise two claims could both win if
+	// has one place. A record under Beside refuses the claim. The only exception is the
+	// record Fenced, which the claimer has fenced: a record with its owner and version
+	// doesn't refuse. The store checks Beside and writes Next in one step. Otherwise two claims could both win if
 	// the Beside of each is the Next.PK of the other. A refused Claim returns the
 	// record under Next.PK if that record refuses the claim, and otherwise the record
 	// under Beside.

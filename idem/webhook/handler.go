@@ -165,7 +165,7 @@ func (h *Handler) verify(r *idem.Request) (Event, error) {
 
 func tooLarge(limit int64) error { return fmt.Errorf("%w: at most %d bytes", idem.ErrTooLarge, limit) }
 
-// handle runs the handler, unless the event is already handled.
+// Handler.handle runs the handler, unless the event is already handled.
 func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replayed bool, err error) {
 	op := idem.Request{
 		Key: ev.ID, Source: "webhook:" + h.endpoint, Route: h.endpoint, Method: r.Method, Path: r.Path, Tenant: r.Tenant, ReadFirst: retrysign.In(r.Header),

@@ -127,8 +127,8 @@ func newVerifier(name, secret string, parse func(string) (key, error), optFns []
 	return v, nil
 }
 
-// check verifies the signatures before the time, so that a request without a valid
-// signature gets ErrNoValidSignature whatever its time is.
+// verifier.check verifies the signatures before the time, so that a request without a
+// valid signature gets ErrNoValidSignature whatever its time is.
 func (v *verifier) check(message []byte, signatures []signature, sent time.Time) error {
 	if !v.signed(message, signatures) {
 		return ErrNoValidSignature

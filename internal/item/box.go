@@ -81,7 +81,7 @@ func NewBox(key *seal.Key, r *store.Record) *Box {
 // changes, so that parts that were sealed before still open.
 const sealLayout = "1"
 
-// context returns the place to which a part is bound. At any other place the part
+// Box.context returns the place to which a part is bound. At any other place the part
 // doesn't open. Each component of the place prevents an exchange of parts:
 //   - pk: with another record;
 //   - id: with an earlier or later operation under the same key;

@@ -23,8 +23,8 @@ func (c *closed) empty() bool {
 	return c.scope == nil && c.request == nil && c.answer == nil && len(c.results)+len(c.args) == 0
 }
 
-// sealing sets r.Seal from the seal attribute and the sealed parts that the decoder has
-// found.
+// Decoder.sealing sets r.Seal from the seal attribute and the sealed parts that the
+// decoder has found.
 func (d *Decoder) sealing(r *store.Record) {
 	m := as[*types.AttributeValueMemberM](d, d.It, AttrSeal, false)
 	if m == nil {
@@ -131,7 +131,7 @@ func (s *Seal) Opened(ctx context.Context, sealer *seal.Sealer) (*Seal, error) {
 	return &open, nil
 }
 
-// into opens all parts and puts them into r. After an error r is unchanged.
+// closed.into opens all parts and puts them into r. After an error r is unchanged.
 func (c *closed) into(r *store.Record, key *seal.Key) error {
 	open := *r
 	open.Phases = slices.Clone(r.Phases)

@@ -75,7 +75,7 @@ type room struct {
 	values   [4]string // values of the headers
 }
 
-// layout refuses a record of an unknown layout.
+// Decoder.layout refuses a record of an unknown layout.
 func (d *Decoder) layout(*store.Record) {
 	if v := strconv.FormatInt(d.Number(AttrVersion, true), 10); v != Layout {
 		d.fail("layout version %s is not known to this program", v)
@@ -98,7 +98,8 @@ func (d *Decoder) fail(format string, args ...any) {
 	}
 }
 
-// check tests the rules that every writer follows. After an earlier error it does nothing.
+// Decoder.check tests the rules that every writer follows. After an earlier error it
+// does nothing.
 func (d *Decoder) check(r *store.Record) {
 	switch {
 	case r.State != store.Open && r.State != store.Done && r.State != store.Stuck:
@@ -138,7 +139,8 @@ func (d *Decoder) Text(name string, must bool) string {
 	return ""
 }
 
-// hash returns the text that was given to [Values.Hash], whichever form Hash chose for it.
+// Decoder.hash returns the text that was given to [Values.Hash], whichever form Hash
+// chose for it.
 func (d *Decoder) hash(name string) string {
 	b, binary := d.It[name].(*types.AttributeValueMemberB)
 	if !binary {
@@ -301,7 +303,7 @@ func (d *Decoder) settled() []store.Decision {
 	return decisions
 }
 
-// times reads the commit time of each phase.
+// Decoder.times reads the commit time of each phase.
 func (d *Decoder) times(phases []store.Phase) {
 	list := as[*types.AttributeValueMemberL](d, d.It, AttrTimes, false)
 	if list == nil {
@@ -381,8 +383,8 @@ func (d *Decoder) jobs(must bool) map[string]store.Job {
 	return jobs
 }
 
-// response reads the answer. The values of headers are stored in d.room as long as it
-// has space.
+// Decoder.response reads the answer. The values of headers are stored in d.room as long
+// as it has space.
 func (d *Decoder) response(r *store.Record) {
 	m := as[*types.AttributeValueMemberM](d, d.It, AttrResp, false)
 	if m == nil {
@@ -398,7 +400,7 @@ func (d *Decoder) response(r *store.Record) {
 	r.Overflow = d.overflow("resp.o", m.Value)
 }
 
-// body reads a body that is stored in the record itself.
+// Decoder.body reads a body that is stored in the record itself.
 func (d *Decoder) body(path string, it Map) []byte {
 	b := as[*types.AttributeValueMemberB](d, it, respBody, false)
 	if b == nil || d.bodiless {
@@ -414,7 +416,7 @@ func (d *Decoder) body(path string, it Map) []byte {
 	return body
 }
 
-// overflow reads the place of a large body.
+// Decoder.overflow reads the place of a large body.
 func (d *Decoder) overflow(path string, it Map) *store.Overflow {
 	m := as[*types.AttributeValueMemberM](d, it, respOverflow, false)
 	if m == nil {

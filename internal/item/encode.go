@@ -196,7 +196,7 @@ func timed(phases []store.Phase) bool {
 	return slices.ContainsFunc(phases, func(p store.Phase) bool { return p.At != 0 })
 }
 
-// times returns, for each phase, the time from the claim to the phase's commit.
+// Values.times returns, for each phase, the time from the claim to the phase's commit.
 func (v *Values) times(phases []store.Phase) Value {
 	list := make([]Value, len(phases))
 	for i, p := range phases {
@@ -341,8 +341,8 @@ func (v *Values) header(h http.Header) Value {
 	return v.Map(m)
 }
 
-// field returns s, a value of a header. The result is a string, or bytes if s isn't UTF-8, since a
-// string of DynamoDB holds only UTF-8.
+// Values.field returns s, a value of a header. The result is a string, or bytes if s
+// isn't UTF-8, since a string of DynamoDB holds only UTF-8.
 func (v *Values) field(s string) Value {
 	if !utf8.ValidString(s) {
 		return &types.AttributeValueMemberB{Value: []byte(s)}
@@ -388,9 +388,9 @@ func (v *Values) Input(in *store.Input, over *store.Overflow, body []byte, zippe
 	return &types.AttributeValueMemberM{Value: m}
 }
 
-// contents returns a sealed request or answer. If the record doesn't hold the body,
-// contents also adds the body's place unsealed, with only the number and owner of the
-// companions: a condition tests whether there is a place, and people look for the
+// Values.contents returns a sealed request or answer. If the record doesn't hold the
+// body, contents also adds the body's place unsealed, with only the number and owner of
+// the companions: a condition tests whether there is a place, and people look for the
 // companions. The body's length and hash are stored only sealed.
 func (v *Values) contents(kind string, h *head, over *store.Overflow, body []byte) Value {
 	if over != nil {

@@ -311,7 +311,7 @@ func (f *Field) Encode(v *Values, r *store.Record) Value {
 	return nil
 }
 
-// read sets this field of r from the item of d.
+// Field.read sets this field of r from the item of d.
 func (f *Field) read(d *Decoder, r *store.Record) {
 	switch {
 	case f.decode != nil:
@@ -381,7 +381,8 @@ func (v *Values) scope(r *store.Record) Value {
 	return v.Str(r.Scope)
 }
 
-// waiting returns nil if the record r doesn't wait for people, and otherwise make(w) for its wait w.
+// Values.waiting returns nil if the record r doesn't wait for people, and otherwise
+// make(w) for its wait w.
 func (v *Values) waiting(r *store.Record, make func(state.Wait) Value) Value {
 	w := state.WaitOf(r)
 	return unless(w.Reason == state.NoReason, w, make)

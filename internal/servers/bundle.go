@@ -37,8 +37,8 @@ func (b Bundle) Dir(root string) string { return filepath.Join(root, b.Name) }
 
 const markerFile = ".ok"
 
-// marker returns the content of the marker file. The content depends on the recipe (POM,
-// Sums and Files), so that an install from another recipe is not used.
+// Bundle.marker returns the content of the marker file. The content depends on the
+// recipe (POM, Sums and Files), so that an install from another recipe is not used.
 func (b Bundle) marker() []byte {
 	h := sha256.New()
 	add := func(part []byte) {
@@ -136,9 +136,9 @@ func (b Bundle) fill(ctx context.Context, mvn, tmp string) error {
 	return os.WriteFile(filepath.Join(tmp, markerFile), b.marker(), 0o600)
 }
 
-// publish renames the folder tmp to dir. If dir already has a complete install, publish
-// leaves dir as it is. If dir has anything else, publish moves dir away before the
-// rename.
+// Bundle.publish renames the folder tmp to dir. If dir already has a complete install,
+// publish leaves dir as it is. If dir has anything else, publish moves dir away before
+// the rename.
 func (b Bundle) publish(tmp, dir string) error {
 	err := os.Rename(tmp, dir)
 	if err == nil || b.Cached(dir) == nil {

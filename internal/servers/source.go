@@ -80,10 +80,10 @@ func (s Source) Find(ctx context.Context) (*Found, error) {
 	return nil, fmt.Errorf("%w; tried:%w", s.Unavailable, search)
 }
 
-// endpoint returns the endpoint that the environment names. go test runs a cached test
-// again if a variable has changed that the test read by os.Getenv. A server that was
-// started for this run has another port in each run, so endpoint then reads the
-// variable by syscall.Getenv, which go test doesn't notice.
+// Source.endpoint returns the endpoint that the environment names. go test runs a
+// cached test again if a variable has changed that the test read by os.Getenv. A server
+// that was started for this run has another port in each run, so endpoint then reads
+// the variable by syscall.Getenv, which go test doesn't notice.
 func (s Source) endpoint() string {
 	if s.Shared != "" && os.Getenv(s.Shared) != "" {
 		endpoint, _ := syscall.Getenv(s.Endpoint)
@@ -92,8 +92,8 @@ func (s Source) endpoint() string {
 	return os.Getenv(s.Endpoint)
 }
 
-// java runs the server on this machine's Java. The jars come from the cache, or from Maven
-// if the cache has no jars.
+// Source.java runs the server on this machine's Java. The jars come from the cache, or
+// from Maven if the cache has no jars.
 func (s Source) java(ctx context.Context, search *Search) (*Found, error) {
 	java, err := findJava(ctx, s.Java)
 	if err != nil {

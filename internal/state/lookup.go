@@ -174,9 +174,9 @@ type LookedUp struct {
 	Counts bool // the look-up counts as a try
 }
 
-// on stores the note in the released record r, and corrects r.Tries so that the look-up
-// is counted as a try only if l.Counts is set. The parameter taken tells whether the
-// take-over has already counted a try.
+// LookedUp.on stores the note in the released record r, and corrects r.Tries so that
+// the look-up is counted as a try only if l.Counts is set. The parameter taken tells
+// whether the take-over has already counted a try.
 func (l *LookedUp) on(r *store.Record, taken bool) {
 	r.Asked = l.Asked
 	switch {

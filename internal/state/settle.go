@@ -25,7 +25,8 @@ type Settlement struct {
 	By        string
 }
 
-// decisions counts how many of Answer, Result, NotMade, RiskTwice and Ask are set.
+// Settlement.decisions counts how many of Answer, Result, NotMade, RiskTwice and Ask
+// are set.
 func (s *Settlement) decisions() (n int) {
 	for _, said := range []bool{s.Answer != nil, s.Result != nil, s.NotMade, s.RiskTwice, s.Ask} {
 		if said {
@@ -35,7 +36,7 @@ func (s *Settlement) decisions() (n int) {
 	return n
 }
 
-// again returns the reason why the call may be made again.
+// Settlement.again returns the reason why the call may be made again.
 func (s *Settlement) again() string {
 	if s.RiskTwice {
 		return riskOfTwice

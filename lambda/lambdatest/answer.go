@@ -55,7 +55,7 @@ func read(re any) (a answer, err error) {
 	return a, nil
 }
 
-// failed returns an error if the answer makes a client or a source try again.
+// answer.failed returns an error if the answer makes a client or a source try again.
 func (a answer) failed() error {
 	switch {
 	case a.status >= http.StatusInternalServerError:

@@ -49,7 +49,7 @@ func (l *line) measure(name string, v float64) {
 	l.values[name] = append(l.values[name], v)
 }
 
-// property sets a property, unless v is "".
+// line.property sets a property, unless v is "".
 func (l *line) property(name string, v any) {
 	if v == "" {
 		return
@@ -60,9 +60,9 @@ func (l *line) property(name string, v any) {
 	l.extra[name] = v
 }
 
-// encode returns l as one line of the format, or as several lines if a metric has more
-// than 100 values. The metrics themselves fit into one line: the format allows 100, and
-// Samekey has fewer.
+// line.encode returns l as one line of the format, or as several lines if a metric has
+// more than 100 values. The metrics themselves fit into one line: the format allows
+// 100, and Samekey has fewer.
 func (l *line) encode(namespace, app string, at time.Time) []byte {
 	var out []byte
 	left := maps.Clone(l.values)

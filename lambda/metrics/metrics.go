@@ -121,10 +121,10 @@ type invocation struct {
 // maxRecords limits the number of records that the line of an invocation names.
 const maxRecords = 50
 
-// add calls the function fill with the line of the context's invocation. If the context
-// has no invocation, or the invocation's line is already written, add writes a separate
-// line, with the properties. record is the short name of the record that the line
-// should name, or "".
+// Metrics.add calls the function fill with the line of the context's invocation. If the
+// context has no invocation, or the invocation's line is already written, add writes a
+// separate line, with the properties. record is the short name of the record that the
+// line should name, or "".
 func (m *Metrics) add(ctx context.Context, record string, fill func(*line), properties ...any) {
 	inv, _ := ctx.Value(invocationKey{}).(*invocation)
 	if inv == nil || inv.of != m || !inv.take(record, fill) {
@@ -138,9 +138,9 @@ func (m *Metrics) add(ctx context.Context, record string, fill func(*line), prop
 	}
 }
 
-// take calls the function fill with the line, and adds record to the list of records.
-// take returns false if the line is already written, because the caller is a goroutine
-// that has outlived the invocation.
+// invocation.take calls the function fill with the line, and adds record to the list of
+// records. take returns false if the line is already written, because the caller is a
+// goroutine that has outlived the invocation.
 func (i *invocation) take(record string, fill func(*line)) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

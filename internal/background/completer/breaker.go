@@ -62,10 +62,10 @@ func (c *candidate) before(other *candidate) bool {
 	return cmp.Or(cmp.Compare(c.rank, other.rank), c.due.Compare(other.due)) < 0
 }
 
-// rank returns 2 for an operation that has been tried before, 1 if another operation of
-// the same caller has failed, and 0 otherwise. Operations of a lower rank probe first,
-// because their failures say more about the function. In this order, other callers
-// don't wait behind one caller's many bad operations.
+// breaker.rank returns 2 for an operation that has been tried before, 1 if another
+// operation of the same caller has failed, and 0 otherwise. Operations of a lower rank
+// probe first, because their failures say more about the function. In this order, other
+// callers don't wait behind one caller's many bad operations.
 func (one *breaker) rank(r *store.Record) int {
 	if _, failed := one.failed.Get(r.ID); failed || r.Tries > 0 {
 		return 2
@@ -76,8 +76,8 @@ func (one *breaker) rank(r *store.Record) int {
 	return 0
 }
 
-// enter reports whether the operation of r may try its function now. If not, the operation waits
-// until the returned time. due is when the operation became due.
+// breakers.enter reports whether the operation of r may try its function now. If not,
+// the operation waits until the returned time. due is when the operation became due.
 func (b *breakers) enter(r *store.Record, due, now time.Time) (until time.Time, may bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -163,7 +163,8 @@ type received struct {
 	at time.Time
 }
 
-// number returns a system attribute of the message, or 0 if the attribute is missing.
+// received.number returns a system attribute of the message, or 0 if the attribute is
+// missing.
 func (m *received) number(attribute string) int64 {
 	n, err := strconv.ParseInt(m.Attributes[attribute], 10, 64)
 	if err != nil {
@@ -291,8 +292,8 @@ func (h *Handler) ended(ctx context.Context, m *received, t jobs.Ticket, why err
 	return false
 }
 
-// wait keeps a message until due. If too many messages wait, the message is deleted
-// instead, and the sweep makes its ticket anew.
+// Handler.wait keeps a message until due. If too many messages wait, the message is
+// deleted instead, and the sweep makes its ticket anew.
 func (h *Handler) wait(ctx context.Context, m *received, due time.Time) (waits bool) {
 	if h.queue.crowded(ctx) {
 		h.opt.Logger.WarnContext(ctx, "too many tickets wait: the sweep makes this one anew", "message", m.MessageId)
@@ -302,7 +303,7 @@ func (h *Handler) wait(ctx context.Context, m *received, due time.Time) (waits b
 	return true
 }
 
-// hide makes a message invisible until due. If the call fails, the queue's own
+// Handler.hide makes a message invisible until due. If the call fails, the queue's own
 // visibility timeout applies.
 func (h *Handler) hide(ctx context.Context, m *received, due time.Time) {
 	now := h.opt.Now()

@@ -152,8 +152,8 @@ func (q *Queue) sendAll(ctx context.Context, tickets []jobs.Ticket) []error {
 	return errs
 }
 
-// send returns an error or nil for each ticket. The second result is the error of the
-// call.
+// Queue.send returns an error or nil for each ticket. The second result is the error of
+// the call.
 func (q *Queue) send(ctx context.Context, tickets []jobs.Ticket) ([]error, error) {
 	in := &sqs.SendMessageBatchInput{QueueUrl: &q.url, Entries: make([]types.SendMessageBatchRequestEntry, len(tickets))}
 	errs := make([]error, len(tickets))
@@ -184,7 +184,7 @@ func (q *Queue) send(ctx context.Context, tickets []jobs.Ticket) ([]error, error
 	return errs, nil
 }
 
-// delay returns for how many seconds to hide a new message.
+// Queue.delay returns for how many seconds to hide a new message.
 func (q *Queue) delay(due time.Time) int32 { return seconds(min(due.Sub(q.now()), maxDelay)) }
 
 // seconds rounds d up to whole seconds, since a ticket that arrives too early must wait
@@ -198,8 +198,8 @@ func (q *Queue) hide(ctx context.Context, receipt string, d time.Duration) error
 	return err
 }
 
-// crowded reports whether too many messages wait. If the queue doesn't answer, crowded uses the
-// queue's previous answer.
+// Queue.crowded reports whether too many messages wait. If the queue doesn't answer,
+// crowded uses the queue's previous answer.
 func (q *Queue) crowded(ctx context.Context) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -83,7 +83,8 @@ func (q *Queue) create(ctx context.Context, t jobs.Ticket) error {
 	return err
 }
 
-// target returns the queue's ARN. Once SQS has told the ARN, target doesn't ask again.
+// Queue.target returns the queue's ARN. Once SQS has told the ARN, target doesn't ask
+// again.
 func (q *Queue) target(ctx context.Context) (string, error) {
 	if arn := q.arn.Load(); arn != nil {
 		return *arn, nil

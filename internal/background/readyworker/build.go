@@ -121,8 +121,8 @@ func build(environ []string, keys Keys, own Settings, optFns ...func(*worker.Opt
 	return counts.Wrap(worker.New(db, store, c.tickets(queue, role, logger), append([]func(*worker.Options){settings}, optFns...)...)), nil
 }
 
-// tickets returns the queue of tickets. If role is set, the queue makes schedules for tickets of
-// later jobs.
+// clients.tickets returns the queue of tickets. If role is set, the queue makes
+// schedules for tickets of later jobs.
 func (c clients) tickets(url, role string, logger *slog.Logger) *completer.Queue {
 	return completer.NewQueue(c.sqs(), url, func(o *completer.QueueOptions) {
 		if o.Logger = logger; role != "" {
@@ -131,7 +131,8 @@ func (c clients) tickets(url, role string, logger *slog.Logger) *completer.Queue
 	})
 }
 
-// sealer returns the sealer that opens sealed args, or nil if there is no key.
+// environment.sealer returns the sealer that opens sealed args, or nil if there is no
+// key.
 func (e *environment) sealer(c clients, keys Keys, own seal.Provider) *seal.Sealer {
 	const name = "SAMEKEY_KMS_KEYS"
 	opens := func(o *seal.Options) { o.OpenOnly = true } // the worker makes no records, so it seals nothing
@@ -155,7 +156,7 @@ func (e *environment) sealer(c clients, keys Keys, own seal.Provider) *seal.Seal
 	return seal.New(provider, opens)
 }
 
-// queue returns a setting that must be the URL of a standard queue.
+// environment.queue returns a setting that must be the URL of a standard queue.
 func (e *environment) queue(name string) string {
 	const example = "the URL of a standard SQS queue, as https://sqs.REGION.amazonaws.com/ACCOUNT/NAME"
 	url := e.required(name, example)
@@ -173,7 +174,8 @@ func (e *environment) role(name string) string {
 	return arn
 }
 
-// namespaces returns the namespaces in SAMEKEY_NAMESPACES. An empty list means all namespaces.
+// environment.namespaces returns the namespaces in SAMEKEY_NAMESPACES. An empty list
+// means all namespaces.
 func (e *environment) namespaces() []string {
 	const name = "SAMEKEY_NAMESPACES"
 	list := e.list(name)

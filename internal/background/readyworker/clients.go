@@ -54,7 +54,8 @@ func (c clients) lambda() *lambda.Client { return lambda.NewFromConfig(c.sdk("LA
 
 func (c clients) scheduler() *scheduler.Client { return scheduler.NewFromConfig(c.sdk("SCHEDULER")) }
 
-// resume returns a client that waits for a function's answer until the context of the call ends.
+// clients.resume returns a client that waits for a function's answer until the context
+// of the call ends.
 func (c clients) resume() *lambda.Client { return lambda.NewFromConfig(c.patient("LAMBDA")) }
 
 func (c clients) sdk(service string) aws.Config {
@@ -63,7 +64,7 @@ func (c clients) sdk(service string) aws.Config {
 	return cfg
 }
 
-// patient returns the settings of a client without time limits.
+// clients.patient returns the settings of a client without time limits.
 func (c clients) patient(service string) aws.Config {
 	cfg, _ := sdkenv.Config(c.env.text, service) // the function build reports this error, which is the same for each service
 	return cfg

@@ -45,11 +45,11 @@ func (e *environment) wrong(name, format string, args ...any) {
 
 func (e *environment) err() error { return errors.Join(e.errs...) }
 
-// text returns a setting that may be missing.
+// environment.text returns a setting that may be missing.
 func (e *environment) text(name string) string { return e.values[name] }
 
-// required returns a setting that must be set. If it is missing, the error contains example, which
-// says what to write.
+// environment.required returns a setting that must be set. If it is missing, the error
+// contains example, which says what to write.
 func (e *environment) required(name, example string) string {
 	v := e.values[name]
 	if v == "" {
@@ -58,12 +58,13 @@ func (e *environment) required(name, example string) string {
 	return v
 }
 
-// list returns the entries of a setting, which are separated by commas or blanks.
+// environment.list returns the entries of a setting, which are separated by commas or
+// blanks.
 func (e *environment) list(name string) []string {
 	return strings.FieldsFunc(e.values[name], func(c rune) bool { return c == ',' || c == ' ' || c == '\n' || c == '\t' })
 }
 
-// duration returns a positive time, or 0 if the setting is missing.
+// environment.duration returns a positive time, or 0 if the setting is missing.
 func (e *environment) duration(name string) time.Duration {
 	v := e.values[name]
 	if v == "" {

@@ -104,9 +104,9 @@ var sinksExample = func() string {
 	return strings.Join(forms[:last], ", ") + " or " + forms[last] + ", with commas between them"
 }()
 
-// sinks returns the sink of each kind of job. Kinds with the same NAME:ADDRESS share
-// one sink, so that jobs of a group keep their order. If some of these kinds are in
-// Settings.WithoutTenant, those kinds share a second sink.
+// environment.sinks returns the sink of each kind of job. Kinds with the same
+// NAME:ADDRESS share one sink, so that jobs of a group keep their order. If some of
+// these kinds are in Settings.WithoutTenant, those kinds share a second sink.
 func (e *environment) sinks(c clients) jobs.Route {
 	const name = "SAMEKEY_SINKS"
 	route := make(jobs.Route)
@@ -136,7 +136,7 @@ func (e *environment) sinks(c clients) jobs.Route {
 	return route
 }
 
-// sink returns the sink of an entry, or nil if the entry is wrong.
+// environment.sink returns the sink of an entry, or nil if the entry is wrong.
 func (e *environment) sink(c clients, name, of, address string, o choice) jobs.Sink {
 	i := slices.IndexFunc(targets, func(t target) bool { return t.name == of })
 	switch {

@@ -79,8 +79,8 @@ func (b *batcher) free(all []jobs.Delivery, now []int, failed map[string]bool, e
 	return left
 }
 
-// send makes a call. If the call fails and one of several deliveries may be the cause,
-// send sends each delivery alone, to find out which.
+// batcher.send makes a call. If the call fails and one of several deliveries may be the
+// cause, send sends each delivery alone, to find out which.
 func (b *batcher) send(ctx context.Context, all []jobs.Delivery, now []int, r *round) {
 	if len(now) == 0 || r.stops(ctx, now...) {
 		return
@@ -114,7 +114,7 @@ func (b *batcher) send(ctx context.Context, all []jobs.Delivery, now []int, r *r
 // accepted the entry.
 type results []*fault
 
-// set records the result of an entry. id is the entry's number.
+// results.set records the result of an entry. id is the entry's number.
 func (r results) set(id *string, f *fault) {
 	if i, err := strconv.Atoi(aws.ToString(id)); err == nil && i >= 0 && i < len(r) {
 		r[i] = f

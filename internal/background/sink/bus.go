@@ -83,7 +83,8 @@ func (b *Bus) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
 	return b.deliver(ctx, batch)
 }
 
-// exists returns nil if the bus exists, or if the process has no permission to check.
+// Bus.exists returns nil if the bus exists, or if the process has no permission to
+// check.
 func (b *Bus) exists(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

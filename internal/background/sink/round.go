@@ -66,10 +66,10 @@ func (r *round) stops(ctx context.Context, these ...int) bool {
 	return true
 }
 
-// verdicts returns the errors for the drain. If the sink accepted a job, each refusal
-// of unknown cause counts against its job. If the sink accepted nothing, the sink may
-// be the cause. So only the first refusal can count, and only if evidence.suspects
-// returns true. The package comment gives the reasons.
+// round.verdicts returns the errors for the drain. If the sink accepted a job, each
+// refusal of unknown cause counts against its job. If the sink accepted nothing, the
+// sink may be the cause. So only the first refusal can count, and only if
+// evidence.suspects returns true. The package comment gives the reasons.
 func (r *round) verdicts() []error {
 	if r.taken {
 		r.past.accepts()

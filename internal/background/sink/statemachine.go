@@ -121,11 +121,11 @@ func (m *StateMachine) start(ctx context.Context, d jobs.Delivery) *fault {
 	return f
 }
 
-// compare finds out whether the existing execution is the job's own. Step Functions
-// returns the same error in two cases: an execution with the same input has ended, or
-// there is an execution with another input. The parameter input is the job, encoded in
-// the same way as the execution's input, because the encoding may change the text of
-// the Args.
+// StateMachine.compare finds out whether the existing execution is the job's own. Step
+// Functions returns the same error in two cases: an execution with the same input has
+// ended, or there is an execution with another input. The parameter input is the job,
+// encoded in the same way as the execution's input, because the encoding may change the
+// text of the Args.
 func (m *StateMachine) compare(ctx context.Context, input []byte, name string) *fault {
 	out, err := m.api.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: aws.String(m.arn.execution(name))})
 	if err != nil {

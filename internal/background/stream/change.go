@@ -22,7 +22,8 @@ type change struct {
 	old, new *store.Record
 }
 
-// replaced reports whether the old record is gone: deleted, or replaced by a new claim.
+// change.replaced reports whether the old record is gone: deleted, or replaced by a new
+// claim.
 func (c *change) replaced() bool { return c.old != nil && (c.new == nil || c.new.ID != c.old.ID) }
 
 // change.before returns the operation's record before the change. It returns nil if the operation

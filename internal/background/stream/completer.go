@@ -104,8 +104,8 @@ func (c *Completer) Invoke(ctx context.Context, payload []byte) ([]byte, error) 
 	return invokeStream(ctx, payload, c.handle)
 }
 
-// run queues tickets for changes, and returns the index of the first stream record that
-// must be retried.
+// Completer.run queues tickets for changes, and returns the index of the first stream
+// record that must be retried.
 func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 	newest := make(map[string]*change)
 	// ticketed tells for each partition key whether a ticket that was made before this
@@ -144,9 +144,9 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 	return c.put(ctx, tickets, at)
 }
 
-// put puts tickets into the queue. The ticket tickets[i] was made from the stream
-// record with the index at[i]. put returns the index of the first stream record that
-// must be retried.
+// Completer.put puts tickets into the queue. The ticket tickets[i] was made from the
+// stream record with the index at[i]. put returns the index of the first stream record
+// that must be retried.
 func (c *Completer) put(ctx context.Context, tickets []jobs.Ticket, at []int) (first int) {
 	first = none
 	if len(tickets) == 0 {

@@ -10,8 +10,9 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// conclude writes the outcomes of t's deliveries into the record. It returns the index
-// of the first stream record that must be retried, and how many jobs were delivered.
+// Drain.conclude writes the outcomes of t's deliveries into the record. It returns the
+// index of the first stream record that must be retried, and how many jobs were
+// delivered.
 func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error) (first, delivered int) {
 	first = t.heldBackFrom()
 	again := func(at int) { first = min(first, at) }

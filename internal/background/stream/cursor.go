@@ -36,8 +36,8 @@ type place struct {
 	done  bool
 }
 
-// begin starts a pass if none is under way. If the number of segments has changed,
-// begin starts the pass under way again.
+// cursor.begin starts a pass if none is under way. If the number of segments has
+// changed, begin starts the pass under way again.
 func (c *cursor) begin(segments int, now time.Time) {
 	if c.began.IsZero() {
 		c.began = now.Truncate(time.Millisecond)
@@ -48,7 +48,7 @@ func (c *cursor) begin(segments int, now time.Time) {
 	}
 }
 
-// whole reports whether the pass under way is complete.
+// cursor.whole reports whether the pass under way is complete.
 func (c *cursor) whole() bool {
 	for _, p := range c.at {
 		if !p.done {
@@ -58,7 +58,8 @@ func (c *cursor) whole() bool {
 	return len(c.at) > 0
 }
 
-// coverage returns the share of the segments that the pass under way has finished.
+// cursor.coverage returns the share of the segments that the pass under way has
+// finished.
 func (c *cursor) coverage() float64 {
 	done := 0
 	for _, p := range c.at {
@@ -82,8 +83,8 @@ func (c *cursor) found() tally {
 	return sum.atLeast(c.last)
 }
 
-// next returns c's next version, which is to be stored. If the pass is complete, the
-// next version has no pass under way.
+// cursor.next returns c's next version, which is to be stored. If the pass is complete,
+// the next version has no pass under way.
 func (c *cursor) next(now time.Time) cursor {
 	n := *c
 	n.ver++
@@ -94,8 +95,8 @@ func (c *cursor) next(now time.Time) cursor {
 	return n
 }
 
-// join merges theirs, a cursor that another sweep has stored, into c. If the other
-// sweep has ended c's pass or started it again, join sets c to theirs and returns
+// cursor.join merges theirs, a cursor that another sweep has stored, into c. If the
+// other sweep has ended c's pass or started it again, join sets c to theirs and returns
 // false.
 func (c *cursor) join(theirs cursor) bool {
 	if !theirs.began.Equal(c.began) || len(theirs.at) != len(c.at) {
@@ -117,8 +118,8 @@ func further(a, b place) place {
 	return b
 }
 
-// overdue reports whether the most recent complete pass ended longer ago than the
-// duration within. If no pass is complete yet, overdue counts from the start of the
+// cursor.overdue reports whether the most recent complete pass ended longer ago than
+// the duration within. If no pass is complete yet, overdue counts from the start of the
 // pass under way.
 func (c *cursor) overdue(now time.Time, within time.Duration) bool {
 	since := c.passed
@@ -151,8 +152,8 @@ type pass struct {
 // next run reads the pages after the stored places again.
 const savePages = 50
 
-// place returns the place in a segment. If p.lost is set, place returns the segment's
-// end.
+// pass.place returns the place in a segment. If p.lost is set, place returns the
+// segment's end.
 func (p *pass) place(segment int) place {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,8 +177,8 @@ func (p *pass) moved(ctx context.Context, segment int, to place) bool {
 	return !p.lost
 }
 
-// save stores p's cursor. If another sweep has stored a cursor meanwhile, save merges
-// the two cursors and stores the result.
+// pass.save stores p's cursor. If another sweep has stored a cursor meanwhile, save
+// merges the two cursors and stores the result.
 func (p *pass) save(ctx context.Context) {
 	p.unsaved = 0
 	if p.table == nil || p.lost {

@@ -15,8 +15,8 @@ const (
 	delayTime = 5 * time.Second
 )
 
-// delay queues a ticket for each operation that must be retried. If an operation has
-// later jobs, delay also queues a ticket for each of their times. If a record was
+// Drain.delay queues a ticket for each operation that must be retried. If an operation
+// has later jobs, delay also queues a ticket for each of their times. If a record was
 // deleted, a ticket can't help, since the record's jobs are only in the stream. For
 // jobs of deleted records, delay returns the index of the first stream record that must
 // be retried.

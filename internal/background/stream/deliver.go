@@ -14,8 +14,8 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// deliver passes jobs to the sink and returns the outcome of each job by name: nil for a delivered
-// job, otherwise an error.
+// Drain.deliver passes jobs to the sink and returns the outcome of each job by name:
+// nil for a delivered job, otherwise an error.
 func (d *Drain) deliver(ctx context.Context, all []delivery) map[*todo]map[string]error {
 	outcomes := make(map[*todo]map[string]error)
 	note := func(j delivery, err error) {

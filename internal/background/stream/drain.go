@@ -103,7 +103,7 @@ func (d *Drain) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return invokeStream(ctx, payload, d.handle)
 }
 
-// work processes the changes of a batch. It returns the index of the first stream
+// Drain.work processes the changes of a batch. It returns the index of the first stream
 // record that must be retried.
 func (d *Drain) work(ctx context.Context, changes []change) (first int) {
 	todos := netted(changes)
@@ -139,8 +139,8 @@ func (d *Drain) inParallel(todos []*todo, fn func(*todo)) {
 // The index none means that no record must be retried. It is greater than every index in a batch.
 const none = int(^uint(0) >> 1)
 
-// run delivers the jobs of todos and acknowledges them. It returns the index of the
-// first stream record that must be retried, and how many jobs were delivered.
+// Drain.run delivers the jobs of todos and acknowledges them. It returns the index of
+// the first stream record that must be retried, and how many jobs were delivered.
 func (d *Drain) run(ctx context.Context, todos []*todo) (first, delivered int) {
 	for _, t := range todos {
 		t.ready(time.Now())

@@ -111,8 +111,8 @@ func Listed(ctx context.Context, table *dynamo.Store, r *store.Record) (all []En
 	return all, nil
 }
 
-// listed reports whether the finding is on the list and has not expired. An expired finding may
-// still be in the table, since TTL deletes late.
+// finding.listed reports whether the finding is on the list and has not expired. An
+// expired finding may still be in the table, since TTL deletes late.
 func (f finding) listed(now time.Time) bool { return f.reason != "" && f.ends.After(now) }
 
 // Dismiss takes the entry with this pk off the list of what waits for people. The entry must be
@@ -139,7 +139,7 @@ func (w jobWriter) found(ctx context.Context, pk string) (item.Map, error) {
 	return out.Item, nil
 }
 
-// list writes or renews a finding.
+// jobWriter.list writes or renews a finding.
 func (w jobWriter) list(ctx context.Context, f finding, now time.Time) error {
 	if f.pk == "" {
 		return nil
@@ -166,10 +166,10 @@ func (w jobWriter) list(ctx context.Context, f finding, now time.Time) error {
 	return nil
 }
 
-// suspect is called when the sink of f's kind has failed. It stores the time of the
-// first failure. If the sink fails again after the duration patience, suspect lists the
-// kind. If the sink doesn't fail for the duration memory, the next failure counts as
-// the first.
+// jobWriter.suspect is called when the sink of f's kind has failed. It stores the time
+// of the first failure. If the sink fails again after the duration patience, suspect
+// lists the kind. If the sink doesn't fail for the duration memory, the next failure
+// counts as the first.
 func (w jobWriter) suspect(ctx context.Context, f finding, now time.Time, memory time.Duration) error {
 	it, err := w.found(ctx, f.key)
 	if err != nil {
@@ -205,9 +205,9 @@ func (w jobWriter) suspect(ctx context.Context, f finding, now time.Time, memory
 	return nil
 }
 
-// review reads the item that a finding is about. If the finding still holds, review
-// renews the finding. Otherwise review takes the finding off the list, and TTL deletes
-// it.
+// jobWriter.review reads the item that a finding is about. If the finding still holds,
+// review renews the finding. Otherwise review takes the finding off the list, and TTL
+// deletes it.
 func (w jobWriter) review(ctx context.Context, f finding, now time.Time, grace time.Duration) error {
 	it, err := w.found(ctx, f.pk)
 	if err != nil {
@@ -242,9 +242,9 @@ func (w jobWriter) strikeOff(ctx context.Context, f finding, now time.Time) erro
 	return nil
 }
 
-// lasts reports whether the finding f, which is about r, still holds: nobody has
-// continued r's operation, or nobody has delivered r's jobs. A finding about a kind of
-// jobs holds while r has waiting jobs of that kind. If only other records have such
+// finding.lasts reports whether the finding f, which is about r, still holds: nobody
+// has continued r's operation, or nobody has delivered r's jobs. A finding about a kind
+// of jobs holds while r has waiting jobs of that kind. If only other records have such
 // jobs, f doesn't hold, but the next sweep lists the kind again. If r has no stored
 // request, f holds until the client or a message begins another attempt.
 func (f finding) lasts(r *store.Record, now time.Time, grace time.Duration) bool {

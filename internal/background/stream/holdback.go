@@ -43,10 +43,10 @@ func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	t.jobs = left
 }
 
-// ahead returns the names of the jobs of t.image that are before the named job, have
-// the same group and sink, and are not in t.jobs. It leaves out parked jobs and jobs
-// that this process has delivered. It also leaves out jobs with a time, since they have
-// their own tickets.
+// Drain.ahead returns the names of the jobs of t.image that are before the named job,
+// have the same group and sink, and are not in t.jobs. It leaves out parked jobs and
+// jobs that this process has delivered. It also leaves out jobs with a time, since they
+// have their own tickets.
 func (d *Drain) ahead(t *todo, name string) (earlier []string) {
 	later := t.delivery(name)
 	for _, other := range slices.SortedFunc(maps.Keys(t.image.Jobs), byPosition) {
@@ -64,8 +64,8 @@ func (d *Drain) ahead(t *todo, name string) (earlier []string) {
 	return earlier
 }
 
-// together reports whether jobs of the kinds a and b go to the same sink. It also returns true if
-// the sink can't tell.
+// Drain.together reports whether jobs of the kinds a and b go to the same sink. It also
+// returns true if the sink can't tell.
 func (d *Drain) together(a, b string) bool {
 	if r, ok := d.sink.(interface{ Together(a, b string) bool }); ok {
 		return r.Together(a, b)

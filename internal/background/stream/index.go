@@ -65,8 +65,8 @@ func misplaced(it item.Map, r *store.Record) bool {
 // became stuck before its first job lacks this attribute.
 const placeCondition = "id = :id"
 
-// place corrects a record's entry in the index. If the record's wait may have changed since r was
-// read, place changes nothing.
+// jobWriter.place corrects a record's entry in the index. If the record's wait may have
+// changed since r was read, place changes nothing.
 func (w jobWriter) place(ctx context.Context, r *store.Record) error {
 	_, _, err := w.amend(ctx, "place in the index", w.withWait(r, r.Clone(), nil, placeCondition, nil, make(map[string]string)))
 	return err

@@ -38,11 +38,11 @@ func (w jobWriter) amendment(pk, condition, update string, args item.Map) *dynam
 // the record for a moment.
 const amendRounds = 6
 
-// amend sends a write that is safe to repeat. If the write's outcome is unknown, or the
-// table refuses the write for now, amend sends it again, up to amendRounds times in
-// all. The result refused reports whether the condition of the write failed. The result
-// now is the current record; it is a zero Record if there is none, and nil after an
-// error.
+// jobWriter.amend sends a write that is safe to repeat. If the write's outcome is
+// unknown, or the table refuses the write for now, amend sends it again, up to
+// amendRounds times in all. The result refused reports whether the condition of the
+// write failed. The result now is the current record; it is a zero Record if there is
+// none, and nil after an error.
 func (w jobWriter) amend(ctx context.Context, op string, in *dynamodb.UpdateItemInput) (now *store.Record, refused bool, err error) {
 	for round := range amendRounds {
 		if round > 0 && !item.Pause(ctx, round) {
@@ -151,10 +151,10 @@ const (
 	letGoUpdate = "SET exp_s = until_s REMOVE keep, until_s, waits, wait_ms, wait_in"
 )
 
-// acknowledge removes delivered jobs from image's record. names are the jobs' names in
-// image.Jobs. Jobs that are gone already are ignored. If image is finished and has no
-// other jobs, the same write lets the record go. If the record is gone, or belongs to
-// another operation now, acknowledge changes nothing and returns nil.
+// jobWriter.acknowledge removes delivered jobs from image's record. names are the jobs'
+// names in image.Jobs. Jobs that are gone already are ignored. If image is finished and
+// has no other jobs, the same write lets the record go. If the record is gone, or
+// belongs to another operation now, acknowledge changes nothing and returns nil.
 //
 // acknowledge may send a write again. This is safe, because the write removes only the
 // named jobs, and never lets a record with other jobs go.

@@ -16,10 +16,10 @@ type unopened struct {
 	err error
 }
 
-// open opens the sealed args of jobs. If a job's data key is unavailable, the job waits
-// as if its sink were down, and is never parked for this reason. If a job's args were
-// altered, this counts as a failed delivery of the job. In both cases, the later jobs
-// of the same group are held back.
+// Drain.open opens the sealed args of jobs. If a job's data key is unavailable, the job
+// waits as if its sink were down, and is never parked for this reason. If a job's args
+// were altered, this counts as a failed delivery of the job. In both cases, the later
+// jobs of the same group are held back.
 func (d *Drain) open(ctx context.Context, all []delivery) (open []delivery, closed []unopened) {
 	heldBack := make(map[string]bool) // groups
 	missing := make(map[string]error) // key: key id; value: why this key's data keys are unavailable

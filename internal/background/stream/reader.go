@@ -47,9 +47,9 @@ func (r *reader) inParts(ctx context.Context, b batch, work func([]change) (firs
 	return r.report(ctx, b, first)
 }
 
-// changes decodes the stream records of one part of a batch. It leaves out foreign and
-// unreadable records, since they must not block later records. It logs each record that
-// it leaves out, and calls Hooks.Skipped.
+// reader.changes decodes the stream records of one part of a batch. It leaves out
+// foreign and unreadable records, since they must not block later records. It logs each
+// record that it leaves out, and calls Hooks.Skipped.
 func (r *reader) changes(ctx context.Context, b batch, from, to int, listed *int) ([]change, error) {
 	changes := make([]change, 0, to-from)
 	for i := from; i < to; i++ {
@@ -88,8 +88,8 @@ func (r *reader) changes(ctx context.Context, b batch, from, to int, listed *int
 // all of them would delay jobs.
 const mostListed = 10
 
-// report returns the report for Lambda. It names the stream record with the index
-// first, so that Lambda retries the batch from this record on. If nothing must be
+// reader.report returns the report for Lambda. It names the stream record with the
+// index first, so that Lambda retries the batch from this record on. If nothing must be
 // retried, first is beyond the batch, and the report names no record. A function can't
 // find out whether its event source mapping reads the report. So, when a process first
 // reports a record, it also logs a warning that the mapping needs

@@ -14,11 +14,11 @@ import (
 // event source mapping that is new, or was off, sends images that are up to a day old.
 const oldImage = 5 * time.Minute
 
-// recheck reads the records of todos whose images are old, and drops the jobs that no
-// longer wait in their record. If a record was deleted or replaced, recheck drops all
-// jobs of the todo: the stream record of the deletion comes later, and has the
-// undelivered jobs. If a record can't be read, recheck keeps the todo's jobs, since a
-// second delivery is better than a lost job.
+// Drain.recheck reads the records of todos whose images are old, and drops the jobs
+// that no longer wait in their record. If a record was deleted or replaced, recheck
+// drops all jobs of the todo: the stream record of the deletion comes later, and has
+// the undelivered jobs. If a record can't be read, recheck keeps the todo's jobs, since
+// a second delivery is better than a lost job.
 func (d *Drain) recheck(ctx context.Context, todos []*todo) {
 	d.inParallel(todos, func(t *todo) {
 		if t.gone || t.time.IsZero() || time.Since(t.time) < oldImage {

@@ -42,8 +42,8 @@ func Cancel(ctx context.Context, table *dynamo.Store, pk, id, by string, names .
 	return w.decide(ctx, "cancel", pk, id, by, func(r *store.Record) []string { return state.Cancellable(r, names) }, w.strike)
 }
 
-// decide carries out an operator's decision about jobs. In the current record, pick
-// selects the jobs, and write changes them.
+// jobWriter.decide carries out an operator's decision about jobs. In the current
+// record, pick selects the jobs, and write changes them.
 func (w jobWriter) decide(ctx context.Context, op, pk, id, by string, pick func(*store.Record) []string,
 	write func(ctx context.Context, now *store.Record, by, decision string, names []string) (*store.Record, bool, error),
 ) (int, error) {

@@ -216,9 +216,9 @@ func (s *Sweep) scan(ctx context.Context, over *pass, undone error) (*Report, er
 	return rep, err
 }
 
-// pass continues the pass under way, or begins a new pass. Only a pass that acts stores
-// its progress. If the stored progress can't be read, pass returns an error and a new
-// pass. This new pass isn't stored.
+// Sweep.pass continues the pass under way, or begins a new pass. Only a pass that acts
+// stores its progress. If the stored progress can't be read, pass returns an error and
+// a new pass. This new pass isn't stored.
 func (s *Sweep) pass(ctx context.Context, acts bool) (*pass, error) {
 	p := &pass{now: s.opt.Now, acts: acts, tried: make(map[string]int64)}
 	var err error
@@ -232,10 +232,10 @@ func (s *Sweep) pass(ctx context.Context, acts bool) (*pass, error) {
 	return p, err
 }
 
-// end returns the time at which the scan must be over, by the wall clock. If ctx has no
-// deadline, this time is zero, which means no limit. end also returns a context for the
-// work on pages. This context ends later than the scan, but early enough to store the
-// pass's progress.
+// Sweep.end returns the time at which the scan must be over, by the wall clock. If ctx
+// has no deadline, this time is zero, which means no limit. end also returns a context
+// for the work on pages. This context ends later than the scan, but early enough to
+// store the pass's progress.
 func (s *Sweep) end(ctx context.Context) (end time.Time, work context.Context, cancel context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

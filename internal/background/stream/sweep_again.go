@@ -31,9 +31,9 @@ const (
 	againBatch = 100
 )
 
-// later adds the records pks, which failed in this run, to the list for the next run.
-// If the list is full, records with giveWayAfter or more failed runs make room. Records
-// of pks that still find no room wait for the next pass.
+// pass.later adds the records pks, which failed in this run, to the list for the next
+// run. If the list is full, records with giveWayAfter or more failed runs make room.
+// Records of pks that still find no room wait for the next pass.
 func (p *pass) later(pks []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,8 +58,8 @@ func (p *pass) stillLater(pks []string) {
 	}
 }
 
-// take removes the next n records from the list, notes them in p.tried, and returns
-// them.
+// pass.take removes the next n records from the list, notes them in p.tried, and
+// returns them.
 func (p *pass) take(n int) []failure {
 	batch := slices.Clone(p.again[:n])
 	p.again = p.again[n:]
@@ -69,7 +69,8 @@ func (p *pass) take(n int) []failure {
 	return batch
 }
 
-// part splits items into those that this run has not tried yet and those that it has tried.
+// pass.part splits items into those that this run has not tried yet and those that it
+// has tried.
 func (p *pass) part(items []item.Map) (fresh, tried []item.Map) {
 	for _, it := range items {
 		if _, was := p.tried[item.PK(it)]; was {
@@ -94,8 +95,8 @@ func (p *pass) joinAgain(theirs []failure) []failure {
 	return list
 }
 
-// again calls see with the records that failed in earlier runs. It stops at the time
-// end, so that time is left for the scan.
+// Sweep.again calls see with the records that failed in earlier runs. It stops at the
+// time end, so that time is left for the scan.
 func (s *Sweep) again(ctx context.Context, end time.Time, p *pass, see func([]item.Map) []string) error {
 	var errs []error
 	for todo := len(p.again); todo > 0 && !out(ctx, end); {

@@ -55,7 +55,8 @@ type Report struct {
 	YoungUntil time.Time `json:"young_until,omitzero"`
 }
 
-// leaves adds to r the jobs and operations in f that are left to the stream's readers.
+// Report.leaves adds to r the jobs and operations in f that are left to the stream's
+// readers.
 func (r *Report) leaves(f *tasks) {
 	r.Young += f.young
 	if f.youngUntil.After(r.YoungUntil) {
@@ -79,7 +80,7 @@ func age(then, now time.Time) int64 {
 	return max(int64(now.Sub(then)/time.Second), 0)
 }
 
-// did adds o, the report of the work on one page, to r.
+// Report.did adds o, the report of the work on one page, to r.
 func (r *Report) did(o *Report) {
 	r.Delivered += o.Delivered
 	r.LetGo += o.LetGo

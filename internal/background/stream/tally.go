@@ -58,7 +58,7 @@ func (t tally) atLeast(o tally) tally {
 	return most
 }
 
-// report returns each reason's count and the age of its oldest entry.
+// tally.report returns each reason's count and the age of its oldest entry.
 func (t tally) report(now time.Time) map[state.Reason]Tally {
 	by := make(map[state.Reason]Tally)
 	for why, f := range t.by {
@@ -74,7 +74,7 @@ const (
 	tallyOldest = "o" // N  ms, 0 = unknown
 )
 
-// value returns the stored form of t's counts.
+// tally.value returns the stored form of t's counts.
 func (t tally) value() item.Value {
 	var v item.Values
 	list := make([]item.Value, 0, len(t.by))

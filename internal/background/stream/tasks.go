@@ -43,8 +43,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// leave counts a job or an operation that is left to the stream's readers until the
-// given time.
+// tasks.leave counts a job or an operation that is left to the stream's readers until
+// the given time.
 func (f *tasks) leave(until time.Time) {
 	f.young++
 	if until.After(f.youngUntil) {
@@ -130,8 +130,8 @@ func (s *Sweep) examineJobs(f *tasks, r *store.Record, now time.Time) {
 	}
 }
 
-// act carries out the tasks, as far as the options allow. It returns the keys of the records for
-// which a task failed.
+// Sweep.act carries out the tasks, as far as the options allow. It returns the keys of
+// the records for which a task failed.
 func (s *Sweep) act(ctx context.Context, f tasks, rep *Report) (failed []string, _ error) {
 	var errs []error
 	note := func(pk string, err error) {
@@ -211,9 +211,9 @@ func (s *Sweep) act(ctx context.Context, f tasks, rep *Report) (failed []string,
 // sink is down.
 const patience = time.Hour
 
-// down returns a finding for each kind that meets two conditions: its sink was down for
-// all of the kind's jobs in todos, and one of these jobs has waited for longer than
-// patience. The map's keys are the kinds.
+// Sweep.down returns a finding for each kind that meets two conditions: its sink was
+// down for all of the kind's jobs in todos, and one of these jobs has waited for longer
+// than patience. The map's keys are the kinds.
 func (s *Sweep) down(todos []*todo) map[string]finding {
 	all, took := make(map[string]finding), make(map[string]bool)
 	for _, t := range todos {
@@ -259,9 +259,9 @@ func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report, unc
 	return nil
 }
 
-// empty removes the stored request of a stuck operation, and the request's companions.
-// If an operator has settled the operation meanwhile, the record has a new version. The
-// write of empty is then refused, and the request stays.
+// Sweep.empty removes the stored request of a stuck operation, and the request's
+// companions. If an operator has settled the operation meanwhile, the record has a new
+// version. The write of empty is then refused, and the request stays.
 func (s *Sweep) empty(ctx context.Context, r *store.Record, rep *Report) error {
 	if s.opt.MarkStuck == nil {
 		return nil // this sweep only lists operations

@@ -131,12 +131,12 @@ func (t *todo) putOff(now time.Time) {
 	})
 }
 
-// ready removes from t.jobs the jobs whose time has not come.
+// todo.ready removes from t.jobs the jobs whose time has not come.
 func (t *todo) ready(now time.Time) {
 	t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool { return state.Later(t.image.Jobs[j.name], now) })
 }
 
-// times returns the distinct times of the jobs in t.later.
+// todo.times returns the distinct times of the jobs in t.later.
 func (t *todo) times() (all []time.Time) {
 	for _, j := range t.later {
 		all = append(all, t.image.Jobs[j.name].At)
@@ -145,7 +145,7 @@ func (t *todo) times() (all []time.Time) {
 	return slices.CompactFunc(all, time.Time.Equal)
 }
 
-// want adds a job to t.jobs, unless t.jobs has the job already.
+// todo.want adds a job to t.jobs, unless t.jobs has the job already.
 func (t *todo) want(name string, at int) {
 	if !slices.ContainsFunc(t.jobs, func(j jobRef) bool { return j.name == name }) {
 		t.jobs = append(t.jobs, jobRef{name, at})

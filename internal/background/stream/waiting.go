@@ -230,7 +230,7 @@ func (w *Waiting) query(ctx context.Context, p *part, edit func(*dynamodb.QueryI
 	return out, nil
 }
 
-// fill reads on until an entry of p is ready, or until the end of p.
+// Waiting.fill reads on until an entry of p is ready, or until the end of p.
 func (w *Waiting) fill(ctx context.Context, p *part) error {
 	for len(p.ready) == 0 && !p.read {
 		out, err := w.query(ctx, p, func(in *dynamodb.QueryInput) { in.Limit = &p.limit })

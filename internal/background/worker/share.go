@@ -52,9 +52,9 @@ type share struct {
 
 func newShare(full time.Duration) *share { return &share{full: full, now: full} }
 
-// use calls fn with a context that ends with the share. If ctx is marked with [ease],
-// use repeats the call, each time with a new share, as long as fn makes progress and
-// has work left.
+// share.use calls fn with a context that ends with the share. If ctx is marked with
+// [ease], use repeats the call, each time with a new share, as long as fn makes
+// progress and has work left.
 func (s *share) use(ctx context.Context, fn func(context.Context) (progress, left bool)) {
 	for range turns {
 		if more := s.turn(ctx, fn); !more || easeOf(ctx) == nil {
@@ -63,8 +63,8 @@ func (s *share) use(ctx context.Context, fn func(context.Context) (progress, lef
 	}
 }
 
-// turn calls fn with one share. The result more is true if fn made progress and has
-// work left, and if ctx has not ended.
+// share.turn calls fn with one share. The result more is true if fn made progress and
+// has work left, and if ctx has not ended.
 func (s *share) turn(ctx context.Context, fn func(context.Context) (progress, left bool)) (more bool) {
 	had, eased := s.get(), easeOf(ctx)
 	gets := had
@@ -88,8 +88,8 @@ func (s *share) turn(ctx context.Context, fn func(context.Context) (progress, le
 	return progress && left && ctx.Err() == nil
 }
 
-// get returns the length of the share s in e's context. This is the full length, or
-// leastShare if the service last used up s in this context without progress.
+// ease.get returns the length of the share s in e's context. This is the full length,
+// or leastShare if the service last used up s in this context without progress.
 func (e *ease) get(s *share) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()

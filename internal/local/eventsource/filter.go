@@ -119,12 +119,13 @@ func (p *pattern) parseOr(list []any) error {
 	return nil
 }
 
-// match reports whether any of the filters matches v. If there are no filters, every v matches.
+// filters.match reports whether any of the filters matches v. If there are no filters,
+// every v matches.
 func (f filters) match(v any) bool {
 	return len(f) == 0 || slices.ContainsFunc(f, func(p pattern) bool { return p.match(v) })
 }
 
-// match reports whether v fulfils the pattern. If v is an array with elements,
+// pattern.match reports whether v fulfils the pattern. If v is an array with elements,
 // at least one element must fulfil the pattern.
 func (p pattern) match(v any) bool {
 	if list, ok := v.([]any); ok && len(list) > 0 {

@@ -34,7 +34,7 @@ func (g *gate) closed() bool {
 	return g.opened != nil
 }
 
-// wait returns nil when the gate is open, or ctx's error if ctx ends first.
+// gate.wait returns nil when the gate is open, or ctx's error if ctx ends first.
 func (g *gate) wait(ctx context.Context) error {
 	for ctx.Err() == nil {
 		g.mu.Lock()

@@ -31,7 +31,8 @@ func (o observer) invoked(ctx context.Context, i Invocation) {
 	}
 }
 
-// ignored logs that a report of failed records was ignored, as Lambda would ignore it.
+// observer.ignored logs that a report of failed records was ignored, as Lambda would
+// ignore it.
 func (o observer) ignored(ctx context.Context, records int) {
 	if records > 0 {
 		o.log.WarnContext(ctx, "records were reported as failed and count as done: the mapping has no ReportBatchItemFailures", "failed", records)
@@ -52,8 +53,8 @@ func (o observer) discarded(ctx context.Context, f Failure) {
 	}
 }
 
-// failed reports an error of the source, not of the function. After the end of ctx it
-// reports nothing.
+// observer.failed reports an error of the source, not of the function. After the end of
+// ctx it reports nothing.
 func (o observer) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return

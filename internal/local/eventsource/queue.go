@@ -86,7 +86,7 @@ func (q Queue) Start(ctx context.Context) (*Mapping, error) {
 	return run.mapping, nil
 }
 
-// prepare sets defaults in q's fields, checks the fields and returns a queueRun.
+// Queue.prepare sets defaults in q's fields, checks the fields and returns a queueRun.
 func (q Queue) prepare() (*queueRun, error) {
 	if q.BatchSize == 0 {
 		q.BatchSize = 10

@@ -63,8 +63,8 @@ func newMessage(arn string, m types.Message) message {
 	return message{id: out.MessageID, handle: out.ReceiptHandle, body: out.Body, trace: out.Attributes["AWSTraceHeader"], json: marshal(out)}
 }
 
-// wants reports whether the function gets the message. The function gets it if a filter
-// matches, or if there are no filters.
+// filters.wants reports whether the function gets the message. The function gets it if
+// a filter matches, or if there are no filters.
 func (f filters) wants(m message) bool {
 	if len(f) == 0 {
 		return true
@@ -79,9 +79,9 @@ func (f filters) wants(m message) bool {
 	return slices.ContainsFunc(f, func(p pattern) bool { return p.wants(record, body, plain) })
 }
 
-// wants reports whether the pattern matches a message. The parameter record is the
-// message's record in the event. The parameter body is the message's body: a string if
-// plain is true, otherwise the decoded JSON. A pattern whose "body" is an object can
+// pattern.wants reports whether the pattern matches a message. The parameter record is
+// the message's record in the event. The parameter body is the message's body: a string
+// if plain is true, otherwise the decoded JSON. A pattern whose "body" is an object can
 // match only a JSON body. A pattern whose "body" is an array can match only plain text.
 // A pattern without "body" ignores the body. The same holds in each alternative of
 // "$or".

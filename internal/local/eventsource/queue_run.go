@@ -61,9 +61,9 @@ func (r *queueRun) read(ctx context.Context) {
 	}
 }
 
-// gather receives messages until there are enough for a batch, or until
-// MaximumBatchingWindow is over. It stops earlier if a call fails, if the source is paused,
-// or if the first poll brings no message.
+// queueRun.gather receives messages until there are enough for a batch, or until
+// MaximumBatchingWindow is over. It stops earlier if a call fails, if the source is
+// paused, or if the first poll brings no message.
 func (r *queueRun) gather(ctx context.Context) ([]message, error) {
 	var batch []message
 	var due time.Time
@@ -93,8 +93,8 @@ func (r *queueRun) gather(ctx context.Context) ([]message, error) {
 	}
 }
 
-// receive reads messages from the queue. It returns the messages that pass the filters,
-// and deletes the others.
+// queueRun.receive reads messages from the queue. It returns the messages that pass the
+// filters, and deletes the others.
 func (r *queueRun) receive(ctx context.Context, limit int, wait time.Duration) ([]message, error) {
 	out, err := r.API.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 		QueueUrl:                    aws.String(r.URL),
@@ -119,10 +119,10 @@ func (r *queueRun) receive(ctx context.Context, limit int, wait time.Duration) (
 	return wanted, nil
 }
 
-// deliver invokes the function with as many messages as fit into an event, and deletes
-// the messages that succeeded. It gives back the messages that don't fit. Failed
-// messages stay in the queue, and are delivered again after the visibility timeout. If
-// the source is paused, deliver only gives back all messages.
+// queueRun.deliver invokes the function with as many messages as fit into an event, and
+// deletes the messages that succeeded. It gives back the messages that don't fit.
+// Failed messages stay in the queue, and are delivered again after the visibility
+// timeout. If the source is paused, deliver only gives back all messages.
 func (r *queueRun) deliver(ctx context.Context, batch []message) {
 	if r.mapping.gate.closed() {
 		r.giveBack(ctx, batch)
@@ -176,8 +176,9 @@ func (r *queueRun) endLoops(ctx context.Context, batch []message) []message {
 	return sound
 }
 
-// invoke passes a batch to the function, and returns the positions of the messages that
-// failed. If the function didn't run, ran is false, and all messages have failed.
+// queueRun.invoke passes a batch to the function, and returns the positions of the
+// messages that failed. If the function didn't run, ran is false, and all messages have
+// failed.
 func (r *queueRun) invoke(ctx context.Context, batch []message) (failed []int, ran bool, err error) {
 	all := make([]int, 0, len(batch))
 	ids := make([]string, 0, len(batch))
@@ -217,7 +218,8 @@ func fitting(batch []message) int {
 	return len(batch)
 }
 
-// remove deletes messages. A message that couldn't be deleted is delivered again.
+// queueRun.remove deletes messages. A message that couldn't be deleted is delivered
+// again.
 func (r *queueRun) remove(ctx context.Context, batch []message) {
 	for some := range slices.Chunk(batch, receiveLimit) {
 		in := &sqs.DeleteMessageBatchInput{QueueUrl: aws.String(r.URL)}

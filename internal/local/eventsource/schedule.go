@@ -75,8 +75,8 @@ func (s Schedule) Start(ctx context.Context) (*Timer, error) {
 	return t, nil
 }
 
-// plan returns the schedule's plan. The plan is a function that returns the time of the
-// next run after a given time, or false if there are no more runs.
+// Schedule.plan returns the schedule's plan. The plan is a function that returns the
+// time of the next run after a given time, or false if there are no more runs.
 func (s Schedule) plan() (func(time.Time) (time.Time, bool), error) {
 	switch {
 	case s.Function == nil:

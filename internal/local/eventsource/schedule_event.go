@@ -26,7 +26,8 @@ type scheduledEvent struct {
 	Detail     any      `json:"detail"`
 }
 
-// payload returns the function's input for the run that is due at the given time.
+// Schedule.payload returns the function's input for the run that is due at the given
+// time.
 func (s Schedule) payload(at time.Time) []byte {
 	if s.Input != nil {
 		return s.Input

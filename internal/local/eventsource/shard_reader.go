@@ -27,9 +27,9 @@ type shardReader struct {
 	rewound  bool   // the reader has returned to the oldest record, and has read no new record since
 }
 
-// read returns the next records, if there are any yet. It returns end = true if the shard
-// is closed and has no more records. After an error the next call continues at the same
-// place.
+// shardReader.read returns the next records, if there are any yet. It returns end =
+// true if the shard is closed and has no more records. After an error the next call
+// continues at the same place.
 func (r *shardReader) read(ctx context.Context) (records []types.Record, end bool, err error) {
 	// If the iterator has become invalid, try once more at once. After a second failure
 	// the caller waits.
@@ -42,8 +42,8 @@ func (r *shardReader) read(ctx context.Context) (records []types.Record, end boo
 	return records, end, err
 }
 
-// prepare changes r for the next try after an error. It reports whether to try again at
-// once.
+// shardReader.prepare changes r for the next try after an error. It reports whether to
+// try again at once.
 func (r *shardReader) prepare(err error) bool {
 	// Get a new iterator: it may help, and does no harm.
 	r.iterator = ""
@@ -88,7 +88,7 @@ func (r *shardReader) readOnce(ctx context.Context) ([]types.Record, bool, error
 	return records, r.iterator == "", nil
 }
 
-// take gets an iterator unless r has one.
+// shardReader.take gets an iterator unless r has one.
 func (r *shardReader) take(ctx context.Context) error {
 	if r.iterator != "" {
 		return nil
@@ -114,9 +114,10 @@ func (r *shardReader) take(ctx context.Context) error {
 	return nil
 }
 
-// seen reports whether to skip the record. It skips records only after a return to the
-// oldest record. It skips the records that were read before. If none was read, and the
-// reader began at the shard's end, it skips the records that are older than r.since.
+// shardReader.seen reports whether to skip the record. It skips records only after a
+// return to the oldest record. It skips the records that were read before. If none was
+// read, and the reader began at the shard's end, it skips the records that are older
+// than r.since.
 func (r *shardReader) seen(record types.Record) bool {
 	change := record.Dynamodb
 	if !r.rewound || change == nil {

@@ -105,7 +105,7 @@ func (s Stream) Start(ctx context.Context) (*Mapping, error) {
 	return run.mapping, nil
 }
 
-// prepare checks s's fields, sets defaults in them and returns a streamRun.
+// Stream.prepare checks s's fields, sets defaults in them and returns a streamRun.
 func (s Stream) prepare() (*streamRun, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (s Stream) check() error {
 	return nil
 }
 
-// retries returns how often a batch may be retried; -1 is no limit.
+// Stream.retries returns how often a batch may be retried; -1 is no limit.
 func (s Stream) retries() int {
 	if s.MaximumRetryAttempts == nil {
 		return -1

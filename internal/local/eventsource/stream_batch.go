@@ -19,8 +19,8 @@ func (b *streamBatch) add(r streamRecord) {
 	b.records = append(b.records, r)
 }
 
-// next removes a batch from b and returns it, or returns nil if there is none. Unless
-// all is true, a batch must be full, or its window must be over.
+// streamBatch.next removes a batch from b and returns it, or returns nil if there is
+// none. Unless all is true, a batch must be full, or its window must be over.
 func (b *streamBatch) next(all bool) []streamRecord {
 	n, full := b.fit()
 	if n == 0 || !full && !all && time.Now().Before(b.due) {
@@ -32,8 +32,8 @@ func (b *streamBatch) next(all bool) []streamRecord {
 	return batch
 }
 
-// fit returns how many records fit into a batch, and whether the batch is full. One
-// record always fits, even if it is too large.
+// streamBatch.fit returns how many records fit into a batch, and whether the batch is
+// full. One record always fits, even if it is too large.
 func (b *streamBatch) fit() (n int, full bool) {
 	bytes := 0
 	for n < len(b.records) && n < b.size {
@@ -46,8 +46,8 @@ func (b *streamBatch) fit() (n int, full bool) {
 	return n, n == b.size
 }
 
-// wait returns how long to pause before the next read: until a batch is due, but at most
-// for the duration poll.
+// streamBatch.wait returns how long to pause before the next read: until a batch is
+// due, but at most for the duration poll.
 func (b *streamBatch) wait(poll time.Duration) time.Duration {
 	if len(b.records) == 0 {
 		return poll

@@ -18,8 +18,8 @@ type attempt struct {
 	requestID  string // if known
 }
 
-// deliver passes a batch to the function until each record is done or given up. It
-// returns false if ctx ends first.
+// streamRun.deliver passes a batch to the function until each record is done or given
+// up. It returns false if ctx ends first.
 //
 // A retry passes the same records. If the function reports failed records, the first
 // failed record and all records after it become a new batch, whose retries are counted
@@ -100,7 +100,7 @@ func streamEvent(records []streamRecord) []byte {
 	return event(list)
 }
 
-// expired returns how many records at the beginning of the batch are too old.
+// streamRun.expired returns how many records at the beginning of the batch are too old.
 func (r *streamRun) expired(records []streamRecord) int {
 	for i, record := range records {
 		if record.created.IsZero() || time.Since(record.created) <= r.MaximumRecordAge {
@@ -110,7 +110,8 @@ func (r *streamRun) expired(records []streamRecord) int {
 	return len(records)
 }
 
-// discard gives up records: it reports them to Hooks.Discarded and to OnFailure.
+// streamRun.discard gives up records: it reports them to Hooks.Discarded and to
+// OnFailure.
 func (r *streamRun) discard(ctx context.Context, shard string, records []streamRecord, condition string, invoked int, last attempt) {
 	f := newFailure(r.Stream, shard, records, condition, invoked, last)
 	r.observer.discarded(ctx, f)

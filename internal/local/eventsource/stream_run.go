@@ -23,8 +23,9 @@ type streamRun struct {
 	ended    chan struct{}           // gets a value when a shard has been read to its end
 }
 
-// locate lists the shards for the first time. For LATEST it also gets an iterator at the
-// end of each open shard, so that no record written after Start is missed.
+// streamRun.locate lists the shards for the first time. For LATEST it also gets an
+// iterator at the end of each open shard, so that no record written after Start is
+// missed.
 func (r *streamRun) locate(ctx context.Context) error {
 	var err error
 	if r.shards, err = r.describe(ctx); err != nil {
@@ -49,7 +50,7 @@ func (r *streamRun) locate(ctx context.Context) error {
 	return nil
 }
 
-// watch starts to read each new shard as soon as its parent is done.
+// streamRun.watch starts to read each new shard as soon as its parent is done.
 func (r *streamRun) watch(ctx context.Context) {
 	tick := time.NewTicker(describeEvery)
 	defer tick.Stop()
@@ -114,14 +115,14 @@ func (r *streamRun) read(ctx context.Context, reader *shardReader) {
 	}
 }
 
-// gone reports whether a shard couldn't be read because it no longer exists. A shard
-// disappears when its last record is a day old.
+// streamRun.gone reports whether a shard couldn't be read because it no longer exists.
+// A shard disappears when its last record is a day old.
 func (r *streamRun) gone(shard string, err error) bool {
 	_, notFound := errors.AsType[*types.ResourceNotFoundException](err)
 	return notFound && !r.tree.listed(shard)
 }
 
-// add adds to the batch the records that pass the filters.
+// streamRun.add adds to the batch the records that pass the filters.
 func (r *streamRun) add(batch *streamBatch, records []types.Record) {
 	unwanted := 0
 	for _, record := range records {

@@ -29,8 +29,8 @@ func newShardTree() *shardTree {
 	return &shardTree{parents: map[string]string{}, started: map[string]bool{}, done: map[string]bool{}}
 }
 
-// list stores a complete listing of the stream's shards, and returns the shards whose
-// reading can begin now.
+// shardTree.list stores a complete listing of the stream's shards, and returns the
+// shards whose reading can begin now.
 func (t *shardTree) list(shards []types.Shard) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -47,9 +47,10 @@ func (t *shardTree) list(shards []types.Shard) []string {
 	return t.ready(shards)
 }
 
-// ready returns the shards whose reading can begin, in the order of the listing, and
-// marks them as started. A shard waits until its parent is done. An unlisted parent has
-// no records left in the stream, so the shard waits for it only while it is being read.
+// shardTree.ready returns the shards whose reading can begin, in the order of the
+// listing, and marks them as started. A shard waits until its parent is done. An
+// unlisted parent has no records left in the stream, so the shard waits for it only
+// while it is being read.
 func (t *shardTree) ready(shards []types.Shard) []string {
 	var ids []string
 	for _, s := range shards {
@@ -65,15 +66,15 @@ func (t *shardTree) ready(shards []types.Shard) []string {
 	return ids
 }
 
-// finish marks a shard as done: it was read to the end, and none of its records waits for
-// delivery.
+// shardTree.finish marks a shard as done: it was read to the end, and none of its
+// records waits for delivery.
 func (t *shardTree) finish(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.done[id] = true
 }
 
-// pass marks a shard as done without reading it.
+// shardTree.pass marks a shard as done without reading it.
 func (t *shardTree) pass(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -105,8 +105,8 @@ type listed struct {
 	}
 }
 
-// own reports whether the package belongs to the main module, or to a module that a
-// replace directive takes from a folder. People edit only such packages.
+// listed.own reports whether the package belongs to the main module, or to a module
+// that a replace directive takes from a folder. People edit only such packages.
 func (l listed) own() bool {
 	return !l.Standard && l.Module != nil && (l.Module.Main || l.Module.Replace != nil && l.Module.Replace.Version == "")
 }

@@ -137,8 +137,8 @@ func (t *Template) readAPI(r resource, functions []Function) (API, error) {
 	return api, p.err()
 }
 
-// authorizer reads the authorizer with this name. The parameter auth is the API's property
-// Auth; the parameter where names the route in errors.
+// Template.authorizer reads the authorizer with this name. The parameter auth is the
+// API's property Auth; the parameter where names the route in errors.
 func (t *Template) authorizer(auth *props, where, name string, rest bool) *Authorizer {
 	p := auth.mapping("Authorizers").mapping(name)
 	if p.node == nil {

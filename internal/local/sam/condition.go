@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// named evaluates the template's condition with this name.
+// Template.named evaluates the template's condition with this name.
 func (t *Template) named(name string) (bool, error) {
 	n := child(child(t.root, "Conditions"), name)
 	if n == nil {

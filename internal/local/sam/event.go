@@ -188,8 +188,8 @@ func (t *Template) route(p *props, property, implicit, kind string) *RouteEvent 
 	}
 }
 
-// api returns the id of the API that an event names. If the event names no API, api
-// returns the id of the API that SAM makes: the parameter implicit.
+// Template.api returns the id of the API that an event names. If the event names no
+// API, api returns the id of the API that SAM makes: the parameter implicit.
 func (t *Template) api(p *props, property, implicit, kind string) string {
 	if !p.has(property) {
 		return t.full(implicit)

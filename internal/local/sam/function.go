@@ -60,7 +60,7 @@ type Async struct {
 	OnFailure string
 }
 
-// read reads the configuration of asynchronous invocations.
+// Async.read reads the configuration of asynchronous invocations.
 func (a *Async) read(p *props) {
 	if n, ok := p.integer("MaximumRetryAttempts"); ok {
 		a.Retries = n
@@ -150,10 +150,10 @@ func (t *Template) function(r resource) (Function, error) {
 	return f, p.err()
 }
 
-// code finds the binary and the files beside it. If the template names the Go package,
-// or tells sam build that CodeUri is a Go package, the binary is built from source.
-// Otherwise the binary is in the output folder of sam build or, if it isn't there, in
-// CodeUri.
+// Template.code finds the binary and the files beside it. If the template names the Go
+// package, or tells sam build that CodeUri is a Go package, the binary is built from
+// source. Otherwise the binary is in the output folder of sam build or, if it isn't
+// there, in CodeUri.
 //
 // SkipBuild tells sam build to deploy CodeUri unchanged. With SkipBuild, the files
 // beside the binary are in CodeUri. A binary that isn't built from source is in
@@ -191,15 +191,16 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// built returns the path of a function's binary below .aws-sam. The parameter by is a
-// folder in .aws-sam: "samekey" if samekey builds the binary, "build" if sam build
-// does.
+// Template.built returns the path of a function's binary below .aws-sam. The parameter
+// by is a folder in .aws-sam: "samekey" if samekey builds the binary, "build" if sam
+// build does.
 func (t *Template) built(by string, r resource) string {
 	return filepath.Join(t.outermost.dir, ".aws-sam", by, strings.ReplaceAll(t.full(r.id), ".", string(filepath.Separator)), "bootstrap")
 }
 
-// source returns the Go package of a function with this metadata. It returns false if
-// the metadata names no package. The parameter dir is the folder that CodeUri names.
+// Template.source returns the Go package of a function with this metadata. It returns
+// false if the metadata names no package. The parameter dir is the folder that CodeUri
+// names.
 //
 // The metadata's key GoPackage is samekey's own: sam build doesn't know it. Its value
 // is an import path or, if it begins with ./ or ../, a folder relative to the template.
@@ -228,8 +229,8 @@ var nameOfVariable = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]+$`)
 // maxEnvironment is the largest total size of a function's variables, in bytes.
 const maxEnvironment = 4096
 
-// environment returns a function's variables. It refuses variables that AWS would
-// refuse.
+// Template.environment returns a function's variables. It refuses variables that AWS
+// would refuse.
 func (t *Template) environment(p *props) map[string]string {
 	variables := p.mapping("Environment").mapping("Variables")
 	out := maps.Clone(t.opts.Environment)

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// call evaluates an intrinsic function.
+// Template.call evaluates an intrinsic function.
 func (t *Template) call(name string, arg *yaml.Node) (any, error) {
 	// without this limit, a value that refers to itself would be evaluated without end
 	if t.depth++; t.depth > maxDepth {
@@ -85,7 +85,7 @@ func (t *Template) evaluate(name string, arg *yaml.Node) (any, error) {
 	}
 }
 
-// The method named arguments resolves the argument of an intrinsic function. It returns
+// Template.arguments resolves the argument of an intrinsic function. It returns
 // a list as it is. It puts any other value, and an empty list, into a new list, so that
 // the result is never empty.
 func (t *Template) arguments(arg *yaml.Node) ([]any, error) {
@@ -164,9 +164,9 @@ func (t *Template) findInMap(args []any) (any, error) {
 	return nil, fmt.Errorf("nothing at %s", strings.Join(keys, "."))
 }
 
-// sub evaluates Fn::Sub. It replaces ${Name} and ${Name.Attribute} by values from the
-// mapping of Fn::Sub. If the mapping lacks a name, sub takes the value from the
-// template. ${!Name} becomes the text ${Name}.
+// Template.sub evaluates Fn::Sub. It replaces ${Name} and ${Name.Attribute} by values
+// from the mapping of Fn::Sub. If the mapping lacks a name, sub takes the value from
+// the template. ${!Name} becomes the text ${Name}.
 func (t *Template) sub(arg *yaml.Node) (any, error) {
 	template, own := arg, (*yaml.Node)(nil)
 	if arg.Kind == yaml.SequenceNode {
@@ -245,7 +245,7 @@ func (t *Template) getAtt(arg *yaml.Node) (any, error) {
 	return t.attribute(names[0], names[1])
 }
 
-// branch returns the argument that Fn::If chooses.
+// Template.branch returns the argument that Fn::If chooses.
 func (t *Template) branch(arg *yaml.Node) (*yaml.Node, error) {
 	if arg.Kind != yaml.SequenceNode || len(arg.Content) != 3 || arg.Content[0].Kind != yaml.ScalarNode {
 		return nil, errors.New("takes a condition and two values")

@@ -39,7 +39,7 @@ func (t *Template) Ignored() []Resource {
 	return out
 }
 
-// counts is true for a resource that has an effect here.
+// Template.counts is true for a resource that has an effect here.
 func (t *Template) counts(r resource) bool {
 	switch r.kind {
 	case typeFunction, typeLambda, typeHTTPAPI, typeRESTAPI, typeSimpleTable, typeTable, typeQueue, typeMapping, typeInvokes:

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// connect reads the resources of this template that are event sources or invocation
-// settings of functions, as in plain CloudFormation. It adds each of these resources to
-// its function, which may be in any template of the stack.
+// Template.connect reads the resources of this template that are event sources or
+// invocation settings of functions, as in plain CloudFormation. It adds each of these
+// resources to its function, which may be in any template of the stack.
 func (t *Template) connect(functions []Function) error {
 	errs := make([]error, 0, len(t.resources))
 	for _, r := range t.resources {
@@ -76,8 +76,8 @@ func find(functions []Function, p *props, id string) *Function {
 	return nil
 }
 
-// target returns the id of the function that has this name or ARN, from any template of
-// the stack; "" if there is no such function.
+// Template.target returns the id of the function that has this name or ARN, from any
+// template of the stack; "" if there is no such function.
 func (t *Template) target(function string) string {
 	for in := range t.outermost.all() {
 		for _, r := range in.resources {

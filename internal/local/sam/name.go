@@ -12,7 +12,8 @@ const (
 	implicitREST = "ServerlessRestApi"
 )
 
-// ref returns the value of Ref for a pseudo parameter, a parameter or a resource.
+// Template.ref returns the value of Ref for a pseudo parameter, a parameter or a
+// resource.
 func (t *Template) ref(name string) (any, error) {
 	switch name {
 	case "AWS::NoValue":
@@ -101,8 +102,8 @@ var nameProperty = map[string]string{
 	"AWS::StepFunctions::StateMachine":     "StateMachineName",
 }
 
-// name returns the name that the template gives to a resource, or else a name in the form
-// STACK-LOGICALID.
+// Template.name returns the name that the template gives to a resource, or else a name
+// in the form STACK-LOGICALID.
 func (t *Template) name(r resource) (string, error) {
 	name := t.opts.StackName + "-" + r.id
 	if r.kind == "AWS::S3::Bucket" {
@@ -125,7 +126,7 @@ func (t *Template) name(r resource) (string, error) {
 	return name, nil
 }
 
-// attribute resolves Fn::GetAtt.
+// Template.attribute resolves Fn::GetAtt.
 func (t *Template) attribute(id, attribute string) (any, error) {
 	if v, ok := t.known[attributeName{t.full(id), attribute}]; ok {
 		return v, nil

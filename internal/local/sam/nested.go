@@ -70,8 +70,8 @@ func (t *Template) checkInputs() error {
 	return nil
 }
 
-// value resolves the value that the nesting resource gives to a parameter. It returns
-// false if the value is AWS::NoValue.
+// nesting.value resolves the value that the nesting resource gives to a parameter. It
+// returns false if the value is AWS::NoValue.
 func (in nesting) value(input *yaml.Node) (string, bool, error) {
 	v, err := in.parent.value(input)
 	if err != nil {
@@ -88,7 +88,7 @@ func (in nesting) value(input *yaml.Node) (string, bool, error) {
 	return s, true, err
 }
 
-// output resolves an output of the template that a resource nests.
+// Template.output resolves an output of the template that a resource nests.
 func (t *Template) output(id, name string) (any, error) {
 	nested := t.child(id)
 	if nested == nil {
@@ -101,7 +101,7 @@ func (t *Template) output(id, name string) (any, error) {
 	return nested.value(value)
 }
 
-// child returns the template that a resource nests, or nil.
+// Template.child returns the template that a resource nests, or nil.
 func (t *Template) child(id string) *Template {
 	for _, nested := range t.nested {
 		if nested.in.id == id {
@@ -111,7 +111,7 @@ func (t *Template) child(id string) *Template {
 	return nil
 }
 
-// all returns an iterator over the template and its nested templates.
+// Template.all returns an iterator over the template and its nested templates.
 func (t *Template) all() iter.Seq[*Template] {
 	return func(yield func(*Template) bool) { t.each(yield) }
 }
@@ -128,9 +128,9 @@ func (t *Template) each(yield func(*Template) bool) bool {
 	return true
 }
 
-// full returns a resource's id with the ids of the nesting resources before it. For
-// example, Samekey.Worker is the resource Worker in the template that the resource Samekey
-// nests.
+// Template.full returns a resource's id with the ids of the nesting resources before
+// it. For example, Samekey.Worker is the resource Worker in the template that the
+// resource Samekey nests.
 func (t *Template) full(id string) string {
 	if t.in.parent == nil {
 		return id
@@ -138,9 +138,9 @@ func (t *Template) full(id string) string {
 	return t.in.parent.full(t.in.id) + "." + id
 }
 
-// later is called for a value that is unknown until Set sets it. While a condition is
-// evaluated, later returns a placeholder, which is not empty and differs from every other
-// value. Otherwise later returns err.
+// Template.later is called for a value that is unknown until Set sets it. While a
+// condition is evaluated, later returns a placeholder, which is not empty and differs
+// from every other value. Otherwise later returns err.
 func (t *Template) later(kind, id string, err error) (any, error) {
 	if t.judged > 0 {
 		return kind + ":" + t.full(id), nil

@@ -22,7 +22,7 @@ func (t *Template) checkParameters() error {
 	return nil
 }
 
-// parameter returns the value of a parameter: a string, or a list of strings.
+// Template.parameter returns the value of a parameter: a string, or a list of strings.
 func (t *Template) parameter(name string) (any, error) {
 	n := child(child(t.root, "Parameters"), name)
 	kind := "String"

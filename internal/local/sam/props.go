@@ -50,7 +50,7 @@ func (p *props) has(name string) bool {
 	return p.value(name) != nil
 }
 
-// value returns the resolved value of a property, or nil if there is none.
+// props.value returns the resolved value of a property, or nil if there is none.
 func (p *props) value(name string) any {
 	n := child(p.node, name)
 	if n == nil {
@@ -67,7 +67,7 @@ func (p *props) value(name string) any {
 	return v
 }
 
-// str returns a property as text; "" if there is none.
+// props.str returns a property as text; "" if there is none.
 func (p *props) str(name string) string {
 	v := p.value(name)
 	if v == nil {
@@ -80,7 +80,7 @@ func (p *props) str(name string) string {
 	return s
 }
 
-// required is like str, but a missing property is an error.
+// props.required is like str, but a missing property is an error.
 func (p *props) required(name string) string {
 	before := len(*p.errs)
 	s := p.str(name)
@@ -90,7 +90,7 @@ func (p *props) required(name string) string {
 	return s
 }
 
-// strs returns a list of texts; a single text becomes a list.
+// props.strs returns a list of texts; a single text becomes a list.
 func (p *props) strs(name string) []string {
 	v := p.value(name)
 	if v == nil {
@@ -103,8 +103,8 @@ func (p *props) strs(name string) []string {
 	return list
 }
 
-// integer returns a property that is a whole number. It returns false if the property
-// is missing or isn't a whole number.
+// props.integer returns a property that is a whole number. It returns false if the
+// property is missing or isn't a whole number.
 func (p *props) integer(name string) (int, bool) {
 	s := p.str(name)
 	if s == "" {
@@ -118,7 +118,7 @@ func (p *props) integer(name string) (int, bool) {
 	return n, true
 }
 
-// number is like integer, but returns 0 where integer returns false.
+// props.number is like integer, but returns 0 where integer returns false.
 func (p *props) number(name string) int {
 	n, _ := p.integer(name)
 	return n
@@ -128,8 +128,8 @@ func (p *props) seconds(name string) time.Duration {
 	return time.Duration(p.number(name)) * time.Second
 }
 
-// boolean returns a property that is true or false; the template may write it as a string.
-// A missing property is false.
+// props.boolean returns a property that is true or false; the template may write it as
+// a string. A missing property is false.
 func (p *props) boolean(name string) bool {
 	yes, err := p.t.isTrue(child(p.node, name))
 	if err != nil {
@@ -162,8 +162,8 @@ func (t *Template) isTrue(n *yaml.Node) (bool, error) {
 	return false, fmt.Errorf("%v is neither true nor false", v)
 }
 
-// mapping returns the properties inside a property. If the property is missing, the result
-// has no properties.
+// props.mapping returns the properties inside a property. If the property is missing,
+// the result has no properties.
 func (p *props) mapping(name string) *props {
 	return p.enter(name, child(p.node, name), yaml.MappingNode)
 }
@@ -186,8 +186,8 @@ func (p *props) enter(name string, n *yaml.Node, kind yaml.Kind) *props {
 	return in
 }
 
-// each calls yield with the name of every property and the properties inside it. A
-// property that is no mapping is an error.
+// props.each calls yield with the name of every property and the properties inside it.
+// A property that is no mapping is an error.
 func (p *props) each(yield func(string, *props) bool) {
 	for name, n := range entries(p.node) {
 		in := p.enter(name, n, yaml.MappingNode)
@@ -197,8 +197,8 @@ func (p *props) each(yield func(string, *props) bool) {
 	}
 }
 
-// items returns an iterator over the mappings in a property that is a list. An element
-// that is no mapping is an error.
+// props.items returns an iterator over the mappings in a property that is a list. An
+// element that is no mapping is an error.
 func (p *props) items(name string) iter.Seq[*props] {
 	return func(yield func(*props) bool) {
 		list := p.enter(name, child(p.node, name), yaml.SequenceNode)

@@ -16,8 +16,8 @@ type number string
 // noValue is the value of AWS::NoValue. Resolved lists and mappings don't contain it.
 type noValue struct{}
 
-// resolved resolves n as t.value does, but refuses dynamic references, which only
-// CloudFormation can look up.
+// Template.resolved resolves n as t.value does, but refuses dynamic references, which
+// only CloudFormation can look up.
 func (t *Template) resolved(n *yaml.Node) (any, error) {
 	v, err := t.value(n)
 	if err != nil {
@@ -49,7 +49,7 @@ func dynamicReference(v any) error {
 	return nil
 }
 
-// value resolves n and everything in n.
+// Template.value resolves n and everything in n.
 func (t *Template) value(n *yaml.Node) (any, error) {
 	if name, arg, ok := intrinsic(n); ok {
 		return t.call(name, arg)
@@ -97,9 +97,9 @@ func scalar(n *yaml.Node) any {
 	}
 }
 
-// settle returns n itself, unless n is an intrinsic function: then it returns the
-// function's result. It doesn't resolve what a list or mapping contains. It returns nil
-// for AWS::NoValue and null.
+// Template.settle returns n itself, unless n is an intrinsic function: then it returns
+// the function's result. It doesn't resolve what a list or mapping contains. It returns
+// nil for AWS::NoValue and null.
 func (t *Template) settle(n *yaml.Node) (*yaml.Node, error) {
 	for n != nil {
 		name, arg, ok := intrinsic(n)

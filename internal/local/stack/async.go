@@ -30,8 +30,8 @@ type asyncInvoker struct {
 // failFunc sends a function's failed event to its OnFailure destination.
 type failFunc func(ctx context.Context, f *function, destination string, message, object []byte) error
 
-// invoke starts an invocation in the background. Once the stack is being closed, invoke
-// starts nothing and returns false.
+// asyncInvoker.invoke starts an invocation in the background. Once the stack is being
+// closed, invoke starts nothing and returns false.
 func (a *asyncInvoker) invoke(f *function, tenant, trace string, payload []byte) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -55,7 +55,8 @@ func (a asyncFunction) Invoke(ctx context.Context, payload []byte) ([]byte, erro
 	return nil, a.async.run(ctx, a.f, payload)
 }
 
-// close waits until the background work has ended. Cancel a.ctx first, to stop the work.
+// asyncInvoker.close waits until the background work has ended. Cancel a.ctx first, to
+// stop the work.
 func (a *asyncInvoker) close() error {
 	a.mu.Lock()
 	a.closed = true

@@ -37,7 +37,7 @@ func (id identity) Retrieve(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: id.key, SecretAccessKey: id.secret, SessionToken: id.tok, Source: "samekey local"}, nil
 }
 
-// environ returns the environment variables from which SDKs read the identity.
+// identity.environ returns the environment variables from which SDKs read the identity.
 func (id identity) environ() []string {
 	env := []string{"AWS_REGION=" + id.region, "AWS_DEFAULT_REGION=" + id.region, "AWS_ACCESS_KEY_ID=" + id.key, "AWS_SECRET_ACCESS_KEY=" + id.secret}
 	if id.tok != "" {

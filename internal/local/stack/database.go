@@ -64,8 +64,8 @@ func (d *database) close() error {
 	return d.db.Close()
 }
 
-// create makes a table, or uses the existing table of that name. It returns the ARNs of
-// the table and of its stream ("" without a stream).
+// database.create makes a table, or uses the existing table of that name. It returns
+// the ARNs of the table and of its stream ("" without a stream).
 func (d *database) create(ctx context.Context, table sam.Table, ttl bool, log *slog.Logger) (arn, stream string, err error) {
 	_, err = d.client.CreateTable(ctx, createTableInput(table))
 	if _, there := errors.AsType[*types.ResourceInUseException](err); there {

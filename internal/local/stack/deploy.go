@@ -50,9 +50,9 @@ func sourceOf(def sam.Function) (gosource.Package, bool) {
 	return gosource.Package{Path: def.Source.Package, Dir: def.Source.Dir}, def.Source.Package != ""
 }
 
-// prepare makes the template's functions and gateway. The tables, the queues and the
-// functions' binaries must exist. A running function that the template leaves unchanged
-// is kept.
+// Stack.prepare makes the template's functions and gateway. The tables, the queues and
+// the functions' binaries must exist. A running function that the template leaves
+// unchanged is kept.
 func (s *Stack) prepare(ctx context.Context, t *sam.Template) (*deployment, error) {
 	var d deployment
 	var err error
@@ -81,7 +81,7 @@ func (s *Stack) prepare(ctx context.Context, t *sam.Template) (*deployment, erro
 	return &d, nil
 }
 
-// unchanged returns the running function that equals def, or nil.
+// Stack.unchanged returns the running function that equals def, or nil.
 func (s *Stack) unchanged(def sam.Function) *function {
 	for _, f := range s.running() {
 		if f.def.ID == def.ID && reflect.DeepEqual(f.def, def) && slices.Equal(f.env, s.functionEnviron(def)) {
@@ -91,7 +91,7 @@ func (s *Stack) unchanged(def sam.Function) *function {
 	return nil
 }
 
-// discard ends the functions in d.fresh, which prepare has started.
+// deployment.discard ends the functions in d.fresh, which prepare has started.
 func (d *deployment) discard() error {
 	errs := make([]error, 0, len(d.fresh))
 	for _, f := range d.fresh {
@@ -100,8 +100,9 @@ func (d *deployment) discard() error {
 	return errors.Join(errs...)
 }
 
-// enter makes d the running deployment. It ends replaced and removed functions with their
-// event sources. It doesn't start the event sources of d.fresh: the caller does.
+// Stack.enter makes d the running deployment. It ends replaced and removed functions
+// with their event sources. It doesn't start the event sources of d.fresh: the caller
+// does.
 func (s *Stack) enter(ctx context.Context, d *deployment) {
 	old := s.running()
 	s.functions.Store(&d.functions)
@@ -129,9 +130,9 @@ func (s *Stack) enter(ctx context.Context, d *deployment) {
 	}
 }
 
-// redeploy reads the template again, puts it in place of the running template, and returns
-// it. If redeploy fails, the old template continues to run, but tables and queues that
-// redeploy has made stay.
+// Stack.redeploy reads the template again, puts it in place of the running template,
+// and returns it. If redeploy fails, the old template continues to run, but tables and
+// queues that redeploy has made stay.
 func (s *Stack) redeploy(ctx context.Context) (*sam.Template, error) {
 	template, err := s.readTemplate(ctx)
 	if err != nil {

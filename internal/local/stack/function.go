@@ -35,7 +35,7 @@ type function struct {
 
 var _ lambdarun.Invoker = (*function)(nil)
 
-// running returns the functions in the template's order.
+// Stack.running returns the functions in the template's order.
 func (s *Stack) running() []*function {
 	if all := s.functions.Load(); all != nil {
 		return *all
@@ -52,7 +52,8 @@ func (s *Stack) closeFunctions() error {
 	return errors.Join(errs...)
 }
 
-// overridden returns def with Options.Overrides in place of the template's settings.
+// Stack.overridden returns def with Options.Overrides in place of the template's
+// settings.
 func (s *Stack) overridden(def sam.Function) sam.Function {
 	def.Timeout = orOverride(s.opts.Overrides.FunctionTimeout, def.Timeout)
 	if n := s.opts.Overrides.PerProcess; n != nil {
@@ -104,7 +105,7 @@ func startFunction(ctx context.Context, def sam.Function, env []string, l *logs,
 	return f, nil
 }
 
-// tell writes an error of several lines, such as a compiler's, to the logs.
+// function.tell writes an error of several lines, such as a compiler's, to the logs.
 func (f *function) tell(err error) { fmt.Fprintln(f.out, err) }
 
 // Invoke counts the invocation. It logs the function's error, as Lambda does, because
@@ -124,7 +125,7 @@ func (f *function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return out, err
 }
 
-// pause stops the function's event sources; resume starts them again.
+// function.pause stops the function's event sources; resume starts them again.
 func (f *function) pause() {
 	for _, m := range f.sources() {
 		m.Pause()
@@ -155,7 +156,8 @@ func (f *function) closeSources() error {
 	return errors.Join(errs...)
 }
 
-// paused reports whether all sources are paused; false for a function without sources.
+// function.paused reports whether all sources are paused; false for a function without
+// sources.
 func (f *function) paused() bool {
 	for _, m := range f.sources() {
 		if !m.Paused() {
@@ -165,7 +167,7 @@ func (f *function) paused() bool {
 	return len(f.sources()) > 0
 }
 
-// tick runs all schedules of the function now.
+// function.tick runs all schedules of the function now.
 func (f *function) tick(ctx context.Context) error {
 	errs := make([]error, 0, len(f.timers))
 	for _, t := range f.timers {

@@ -65,7 +65,7 @@ func (fr *gateway) taken(path string) bool {
 	return false
 }
 
-// at returns the path of an API.
+// gateway.at returns the path of an API.
 func (fr *gateway) at(id string) string {
 	for _, m := range fr.mounts {
 		if m.id == id {
@@ -75,8 +75,8 @@ func (fr *gateway) at(id string) string {
 	return ""
 }
 
-// main returns the path of the API in Ready.API: the first HTTP API, or else the first
-// API.
+// gateway.main returns the path of the API in Ready.API: the first HTTP API, or else
+// the first API.
 func (fr *gateway) main() string {
 	for _, m := range fr.mounts {
 		if !m.rest {

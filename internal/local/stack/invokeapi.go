@@ -135,8 +135,8 @@ func (a *invokeAPI) respond(ctx context.Context, w http.ResponseWriter, f *funct
 	_, _ = w.Write(out)
 }
 
-// find returns the function with this logical id, name, or whole or partial ARN. It
-// ignores a version or an alias behind the name.
+// invokeAPI.find returns the function with this logical id, name, or whole or partial
+// ARN. It ignores a version or an alias behind the name.
 func (a *invokeAPI) find(name string) *function {
 	parts := strings.Split(name, ":")
 	switch {

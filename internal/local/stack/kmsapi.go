@@ -56,8 +56,8 @@ func (k kmsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, out)
 }
 
-// wrap returns the key's cipher, and the encryption context as the cipher's additional
-// data.
+// kmsCall.wrap returns the key's cipher, and the encryption context as the cipher's
+// additional data.
 func (in kmsCall) wrap() (cipher.AEAD, []byte) {
 	key := sha256.Sum256([]byte("samekey local: " + in.KeyID))
 	block, err := aes.NewCipher(key[:])

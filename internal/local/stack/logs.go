@@ -22,7 +22,7 @@ func (l *logs) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-// logger returns a logger for the stack's own messages.
+// logs.logger returns a logger for the stack's own messages.
 func (l *logs) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l.prefixed("samekey"), &slog.HandlerOptions{
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
@@ -34,16 +34,16 @@ func (l *logs) logger() *slog.Logger {
 	}))
 }
 
-// says returns a function that writes plain lines: no level, no message key, no
+// logs.says returns a function that writes plain lines: no level, no message key, no
 // attributes.
 func (l *logs) says() func(format string, args ...any) {
 	w := l.prefixed("samekey")
 	return func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 }
 
-// prefixed returns a writer that puts a name before each line. The writer leaves out
-// lines of metrics, unless l.metrics is set. It buffers an incomplete line, up to 64
-// KB.
+// logs.prefixed returns a writer that puts a name before each line. The writer leaves
+// out lines of metrics, unless l.metrics is set. It buffers an incomplete line, up to
+// 64 KB.
 func (l *logs) prefixed(name string) io.Writer {
 	return &prefixWriter{logs: l, prefix: name + " | "}
 }

@@ -79,7 +79,7 @@ func (s *Stack) startProcesses(ctx context.Context, base []string) error {
 	return nil
 }
 
-// watch reports a process that ends before the stack does.
+// Stack.watch reports a process that ends before the stack does.
 func (s *Stack) watch(ctx context.Context, name string, run *servers.Process) {
 	select {
 	case <-ctx.Done():

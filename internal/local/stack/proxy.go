@@ -21,8 +21,8 @@ type proxy struct {
 	next  http.Handler
 }
 
-// environ returns the variables that send a function's HTTPS requests to the proxy,
-// except requests to this machine.
+// proxy.environ returns the variables that send a function's HTTPS requests to the
+// proxy, except requests to this machine.
 func (*proxy) environ(url string) []string {
 	const local = "127.0.0.1,localhost,::1"
 	return []string{"HTTPS_PROXY=" + url, "https_proxy=" + url, "NO_PROXY=" + local, "no_proxy=" + local}
@@ -68,7 +68,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wanted reports whether a value of --env contains this host.
+// proxy.wanted reports whether a value of --env contains this host.
 func (p *proxy) wanted(host string) bool {
 	for _, value := range p.allow {
 		if strings.Contains(value, host) {

@@ -150,8 +150,8 @@ func scaleVisibility(queues []sam.Queue, functions []sam.Function, timeout time.
 // maxVisibility is the longest visibility timeout of SQS, in seconds.
 const maxVisibility = 12 * 60 * 60
 
-// send puts a message on the queue with this ARN. It returns false if there is no such
-// queue.
+// queues.send puts a message on the queue with this ARN. It returns false if there is
+// no such queue.
 func (q *queues) send(ctx context.Context, arn string, body []byte) (bool, error) {
 	if q == nil {
 		return false, nil

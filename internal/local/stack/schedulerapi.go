@@ -30,7 +30,7 @@ type schedulerAPI struct {
 // scheduleNames matches the names that Scheduler accepts.
 var scheduleNames = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,64}$`)
 
-// create answers a CreateSchedule call.
+// schedulerAPI.create answers a CreateSchedule call.
 func (a *schedulerAPI) create(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		ScheduleExpression, ScheduleExpressionTimezone, ActionAfterCompletion string
@@ -88,7 +88,7 @@ func (a *schedulerAPI) free(name string) {
 	delete(a.names, name)
 }
 
-// serves sets the queues to which schedules can send.
+// schedulerAPI.serves sets the queues to which schedules can send.
 func (a *schedulerAPI) serves(q *queues) {
 	if q == nil {
 		return
@@ -101,8 +101,8 @@ func (a *schedulerAPI) serves(q *queues) {
 	}
 }
 
-// queue returns the URL of the queue with this ARN, and a client for it. The URL is "" if
-// there is no such queue.
+// schedulerAPI.queue returns the URL of the queue with this ARN, and a client for it.
+// The URL is "" if there is no such queue.
 func (a *schedulerAPI) queue(arn string) (string, *sqs.Client) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -111,7 +111,7 @@ func mainTable(tables []sam.Table) sam.Table {
 	return slices.MinFunc(tables, func(a, b sam.Table) int { return rank(a) - rank(b) })
 }
 
-// environ returns the stack's variables for functions and processes.
+// Stack.environ returns the stack's variables for functions and processes.
 func (s *Stack) environ(lambdaURL string) []string {
 	env := append(s.id.environ(), "AWS_ENDPOINT_URL="+lambdaURL, "AWS_ENDPOINT_URL_LAMBDA="+lambdaURL, "AWS_EC2_METADATA_DISABLED=true")
 	if s.db != nil {

@@ -127,7 +127,7 @@ func (s *Stack) schedule(f *function, def *sam.ScheduleEvent) eventsource.Schedu
 	return schedule
 }
 
-// fail reports a failed event of a function to the OnFailure destination. If the
+// Stack.fail reports a failed event of a function to the OnFailure destination. If the
 // destination is a queue of the stack, fail sends message to the queue and adds message
 // to the list of failures. For any other destination, fail adds object to the list and
 // sends nothing. For a stream's batch, only object contains the event.

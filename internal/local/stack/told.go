@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// told wraps h. For each request, it logs a line that people can read: method, path, status,
-// duration, and whether the answer was a replay. It omits queries, headers and bodies, which
-// may be secret.
+// Stack.told wraps h. For each request, it logs a line that people can read: method,
+// path, status, duration, and whether the answer was a replay. It omits queries,
+// headers and bodies, which may be secret.
 func (s *Stack) told(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()

@@ -30,15 +30,15 @@ type watched struct {
 	acted, last gosource.Stamp // state at the last action, and at the last check
 }
 
-// changed reports whether the files have changed since the last action, but not since
-// the last check.
+// watched.changed reports whether the files have changed since the last action, but not
+// since the last check.
 func (w *watched) changed(now gosource.Stamp) bool {
 	quiet := maps.Equal(now, w.last)
 	w.last = now
 	return quiet && !maps.Equal(now, w.acted)
 }
 
-// seen notes that the watcher acts on this state.
+// watched.seen notes that the watcher acts on this state.
 func (w *watched) seen(now gosource.Stamp) { w.acted, w.last = now, now }
 
 type watchedFunction struct {
@@ -88,7 +88,7 @@ func (w *watcher) templateStamp() gosource.Stamp {
 	return s
 }
 
-// follow begins to watch the running functions.
+// watcher.follow begins to watch the running functions.
 func (w *watcher) follow(ctx context.Context) error {
 	before := w.functions
 	w.functions = make(map[string]*watchedFunction)
@@ -132,10 +132,10 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// renew builds the function. If the stack doesn't build the function, renew checks the
-// new program with checkBinary instead. After a failure, the old program stays. After a
-// success, renew ends the processes of the old program, unless the build left the
-// program as it was.
+// watchedFunction.renew builds the function. If the stack doesn't build the function,
+// renew checks the new program with checkBinary instead. After a failure, the old
+// program stays. After a success, renew ends the processes of the old program, unless
+// the build left the program as it was.
 func (w *watchedFunction) renew(ctx context.Context) {
 	begin := time.Now()
 	pkg, built := sourceOf(w.f.def)
@@ -160,9 +160,9 @@ func (w *watchedFunction) renew(ctx context.Context) {
 	}
 }
 
-// build builds the function. It takes each stamp before the build, so that a change during
-// the build causes another build. After a failed build, the stamp covers more files
-// ([watchedFunction.stamp]).
+// watchedFunction.build builds the function. It takes each stamp before the build, so
+// that a change during the build causes another build. After a failed build, the stamp
+// covers more files ([watchedFunction.stamp]).
 func (w *watchedFunction) build(ctx context.Context, pkg gosource.Package) (changed bool, err error) {
 	before := w.inputs.StampModules()
 	inputs, err := pkg.Inputs(ctx)
@@ -177,8 +177,8 @@ func (w *watchedFunction) build(ctx context.Context, pkg gosource.Package) (chan
 	return changed, err
 }
 
-// reload reads the template again and runs it. If the new template has an error, the old
-// template keeps running.
+// watcher.reload reads the template again and runs it. If the new template has an
+// error, the old template keeps running.
 func (w *watcher) reload(ctx context.Context) {
 	begin := time.Now()
 	template, err := w.s.redeploy(ctx)

@@ -160,7 +160,8 @@ func askAuthorizer(ctx context.Context, fn lambdarun.Invoker, event any) (*autho
 	return &answer, nil
 }
 
-// allows returns an error unless the answer's policy allows the request with this ARN.
+// authorizerAnswer.allows returns an error unless the answer's policy allows the
+// request with this ARN.
 func (a *authorizerAnswer) allows(arn string) error {
 	if a.Policy == nil {
 		return fmt.Errorf("%w: its answer has no policyDocument", errAuthorizer)

@@ -34,8 +34,8 @@ func (e *httpEvent) setBody(contentType string, body []byte) {
 	e.Body, e.IsBase64Encoded = eventBody(contentType, body)
 }
 
-// event makes a request's event, in payload format 2.0 and without the body. The
-// parameter path is decoded.
+// httpAPI.event makes a request's event, in payload format 2.0 and without the body.
+// The parameter path is decoded.
 func (a *httpAPI) event(r *http.Request, requestID, routeKey, path string, params map[string]string) httpEvent {
 	now := a.now().UTC()
 	sourceIP := hostname(r.RemoteAddr)

@@ -85,7 +85,7 @@ func parseHTTPAPIResponse(payload []byte) (*httpResponse, error) {
 	}, nil
 }
 
-// write sends the response. An error is ignored: the client may be gone.
+// httpResponse.write sends the response. An error is ignored: the client may be gone.
 func (r *httpResponse) write(w http.ResponseWriter) {
 	maps.Copy(w.Header(), r.header)
 	if r.status != http.StatusNoContent && r.status != http.StatusNotModified {

@@ -51,8 +51,8 @@ func (o *oneOrAll) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(o))
 }
 
-// allows returns nil if at least one statement of the policy allows a request with this
-// ARN, and no statement denies the request.
+// policy.allows returns nil if at least one statement of the policy allows a request
+// with this ARN, and no statement denies the request.
 func (p *policy) allows(arn string) error {
 	allowed := false
 	for _, s := range p.Statement {

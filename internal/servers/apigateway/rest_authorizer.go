@@ -33,7 +33,8 @@ type RESTAuthorizer struct {
 	Validation *regexp.Regexp
 }
 
-// authorize returns what the route's function gets as requestContext.authorizer.
+// RESTAuthorizer.authorize returns what the route's function gets as
+// requestContext.authorizer.
 func (a *RESTAuthorizer) authorize(r *http.Request, opts *RESTAPIOptions, ev *restEvent) (map[string]any, error) {
 	token := ""
 	for _, name := range a.IdentitySources {

@@ -62,7 +62,7 @@ type restIdentity struct {
 	User                          *string `json:"user"`
 }
 
-// event makes the event of a request, without the body.
+// restAPI.event makes the event of a request, without the body.
 func (a *restAPI) event(r *http.Request, key string, params map[string]string, requestID, extendedID string) *restEvent {
 	_, resource, _ := strings.Cut(key, " ")
 	now := a.now().UTC()

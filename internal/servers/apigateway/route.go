@@ -56,9 +56,9 @@ func parameter(segment string) (name string, ok bool) {
 
 func isGreedy(segment string) bool { return strings.HasSuffix(segment, "+}") }
 
-// match reports whether the route takes the request, and returns the path parameters.
-// path holds the segments of the request's path. A parameter's value is never empty, so
-// /rides/{id} doesn't match /rides/.
+// route.match reports whether the route takes the request, and returns the path
+// parameters. path holds the segments of the request's path. A parameter's value is
+// never empty, so /rides/{id} doesn't match /rides/.
 func (r route) match(method string, path []string) (params map[string]string, ok bool) {
 	if r.method != "ANY" && r.method != method {
 		return nil, false
@@ -89,9 +89,9 @@ func (r route) match(method string, path []string) (params map[string]string, ok
 	return params, len(path) == len(r.segments)
 }
 
-// compare orders routes so that the most specific route comes first. In each segment, a
-// literal comes before a parameter, and a parameter before a greedy parameter. If the
-// segments don't decide, a method comes before ANY.
+// route.compare orders routes so that the most specific route comes first. In each
+// segment, a literal comes before a parameter, and a parameter before a greedy
+// parameter. If the segments don't decide, a method comes before ANY.
 func (r route) compare(other route) int {
 	rank := func(s string) int {
 		switch _, isParam := parameter(s); {
@@ -144,8 +144,8 @@ func newRouteTable(keys []string) (routeTable, error) {
 	return t, nil
 }
 
-// find returns the key and the path parameters of the route that takes the request.
-// path must be decoded.
+// routeTable.find returns the key and the path parameters of the route that takes the
+// request. path must be decoded.
 func (t routeTable) find(method, path string) (key string, params map[string]string, ok bool) {
 	return t.findSegments(method, strings.Split(strings.TrimPrefix(path, "/"), "/"))
 }

@@ -141,7 +141,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// region returns the region in the function's environment.
+// Config.region returns the region in the function's environment.
 func (c Config) region() string {
 	region := ids.Region
 	for _, v := range c.Env {
@@ -152,8 +152,8 @@ func (c Config) region() string {
 	return region
 }
 
-// environ returns the whole environment of a process. runtimeAPI is the address of the
-// Runtime API. AWS_EXECUTION_ENV is missing, as in Lambda's OS-only runtimes.
+// Config.environ returns the whole environment of a process. runtimeAPI is the address
+// of the Runtime API. AWS_EXECUTION_ENV is missing, as in Lambda's OS-only runtimes.
 func (c Config) environ(runtimeAPI, logStream string) []string {
 	region, initialization := c.region(), "on-demand"
 	if c.PerProcess > 1 {

@@ -211,9 +211,9 @@ func (f *Function) shutdown() {
 // needs the process.
 type starter func(requestID string)
 
-// acquire counts an invocation and takes a worker for it. The worker is in an idle
-// sandbox or in a new sandbox. If the sandbox is new, the starter is not nil, and the
-// caller must call the starter. When the invocation has ended, the caller must call
+// Function.acquire counts an invocation and takes a worker for it. The worker is in an
+// idle sandbox or in a new sandbox. If the sandbox is new, the starter is not nil, and
+// the caller must call the starter. When the invocation has ended, the caller must call
 // wg.Done.
 func (f *Function) acquire(ctx context.Context) (starter, *sandbox, error) {
 	f.mu.Lock()
@@ -253,7 +253,7 @@ func (f *Function) makeRoom() {
 	}
 }
 
-// enter takes a worker of s, and leave gives it back. The caller holds mu.
+// Function.enter takes a worker of s, and leave gives it back. The caller holds mu.
 func (f *Function) enter(s *sandbox) {
 	if s.load++; s.load == f.cfg.PerProcess {
 		f.idle = slices.DeleteFunc(f.idle, func(other *sandbox) bool { return other == s })
@@ -267,7 +267,7 @@ func (f *Function) leave(s *sandbox) {
 	}
 }
 
-// run runs inv in s, or in a new sandbox if s is dead.
+// Function.run runs inv in s, or in a new sandbox if s is dead.
 func (f *Function) run(ctx context.Context, start starter, s *sandbox, inv *invocation) (out outcome) {
 	var back <-chan struct{} // closed when the worker is free; nil if the worker is gone
 	defer func() {
@@ -343,8 +343,8 @@ func (f *Function) leaveAfter(back <-chan struct{}, s *sandbox) {
 	}
 }
 
-// hand gives inv to a worker of s that asks for work, and sets the deadline of inv. It
-// returns false if the process is gone.
+// Function.hand gives inv to a worker of s that asks for work, and sets the deadline of
+// inv. It returns false if the process is gone.
 func (f *Function) hand(s *sandbox, inv *invocation) bool {
 	if s.shared() {
 		<-s.up

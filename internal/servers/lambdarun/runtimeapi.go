@@ -76,9 +76,9 @@ func (a *runtimeAPI) handler() http.Handler {
 	return mux
 }
 
-// hand gives inv to the process, which must have asked for work. If the channel gone is
-// closed before the process takes inv, hand returns false, and the process has not seen
-// inv.
+// runtimeAPI.hand gives inv to the process, which must have asked for work. If the
+// channel gone is closed before the process takes inv, hand returns false, and the
+// process has not seen inv.
 func (a *runtimeAPI) hand(inv *invocation, gone <-chan struct{}) bool {
 	a.hold(inv)
 	// A dead process's request for work can linger for a moment. This request must not
@@ -105,7 +105,8 @@ func (a *runtimeAPI) hold(inv *invocation) {
 	a.held[inv.id] = inv
 }
 
-// take removes and returns the held invocation with the given id; nil if there is none.
+// runtimeAPI.take removes and returns the held invocation with the given id; nil if
+// there is none.
 func (a *runtimeAPI) take(id string) *invocation {
 	a.mu.Lock()
 	defer a.mu.Unlock()

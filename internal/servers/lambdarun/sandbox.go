@@ -106,16 +106,17 @@ func serveRuntimeAPI(ctx context.Context, api *runtimeAPI) (*apiServer, error) {
 	return s, nil
 }
 
-// close returns when all goroutines of the server have ended.
+// apiServer.close returns when all goroutines of the server have ended.
 func (s *apiServer) close() {
 	_ = s.server.Close()
 	<-s.served
 	s.conns.Wait()
 }
 
-// run starts the process, and returns when the process has ended and all resources of the
-// sandbox are released. It calls started() once, with the process's id or with the error
-// of the start. It calls ended() before s.gone is closed. s.kill must cancel ctx.
+// sandbox.run starts the process, and returns when the process has ended and all
+// resources of the sandbox are released. It calls started() once, with the process's id
+// or with the error of the start. It calls ended() before s.gone is closed. s.kill must
+// cancel ctx.
 func (s *sandbox) run(ctx context.Context, cfg Config, outputMu *sync.Mutex, started func(pid int, err error), ended func()) {
 	defer close(s.gone)
 	defer ended()
@@ -150,7 +151,7 @@ func (s *sandbox) run(ctx context.Context, cfg Config, outputMu *sync.Mutex, sta
 	s.exit = cmd.ProcessState.String()
 }
 
-// ready waits for a started sandbox to ask for its first work.
+// sandbox.ready waits for a started sandbox to ask for its first work.
 func (s *sandbox) ready(requestID string) error {
 	timer := time.NewTimer(initTimeout)
 	defer timer.Stop()
@@ -176,7 +177,7 @@ func (s *sandbox) ready(requestID string) error {
 	}
 }
 
-// shared reports whether the process runs several invocations at a time.
+// sandbox.shared reports whether the process runs several invocations at a time.
 func (s *sandbox) shared() bool { return s.api.workers > 1 }
 
 // finishShared waits for the end of the invocation. At the invocation's deadline only
@@ -207,8 +208,8 @@ func (s *sandbox) finishShared(inv *invocation, cfg Config) (out outcome, back <
 	return out, over
 }
 
-// finish waits for the end of the invocation. If reusable is true, the sandbox can take
-// another invocation. If reusable is false, the process is gone.
+// sandbox.finish waits for the end of the invocation. If reusable is true, the sandbox
+// can take another invocation. If reusable is false, the process is gone.
 func (s *sandbox) finish(inv *invocation, cfg Config) (out outcome, reusable bool) {
 	late := cfg.after(time.Until(inv.deadline.Add(cfg.Overtime)))
 

@@ -75,7 +75,8 @@ func (l *Transport) CloseIdleConnections() {
 	}
 }
 
-// read sends a copy of req with the body asked, and waits for the whole answer.
+// Transport.read sends a copy of req with the body asked, and waits for the whole
+// answer.
 func (l *Transport) read(req *http.Request, asked []byte) (*http.Response, error) {
 	again := req.Clone(req.Context())
 	again.Body = io.NopCloser(bytes.NewReader(asked))

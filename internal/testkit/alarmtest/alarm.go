@@ -172,8 +172,8 @@ func parse(name string, node *yaml.Node) (Alarm, error) {
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 
-// check refuses alarms that CloudWatch would refuse, and alarms that this package can't
-// evaluate.
+// Alarm.check refuses alarms that CloudWatch would refuse, and alarms that this package
+// can't evaluate.
 func (a Alarm) check() error {
 	returned := 0
 	for _, q := range a.Queries {
@@ -219,7 +219,7 @@ var signs = map[string]string{
 	"GreaterThanThreshold": ">", "GreaterThanOrEqualToThreshold": ">=", "LessThanThreshold": "<", "LessThanOrEqualToThreshold": "<=",
 }
 
-// period returns the longest period of the alarm's queries.
+// Alarm.period returns the longest period of the alarm's queries.
 func (a Alarm) period() time.Duration {
 	var longest time.Duration
 	for _, q := range a.Queries {

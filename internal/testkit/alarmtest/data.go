@@ -97,8 +97,8 @@ func numbers(raw json.RawMessage) ([]float64, error) {
 	return many, err
 }
 
-// stat returns a statistic of a metric's values in [from, to). It returns false if there are no
-// values.
+// Data.stat returns a statistic of a metric's values in [from, to). It returns false if
+// there are no values.
 func (d Data) stat(m Metric, stat string, from, to time.Time) (float64, bool) {
 	n, sum, low, high := 0, 0.0, 0.0, 0.0
 	for _, p := range d.points[m.String()] {

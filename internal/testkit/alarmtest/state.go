@@ -81,8 +81,8 @@ func (a Alarm) next(d Data, now time.Time, last State) State {
 	return OK
 }
 
-// value computes one period's value, which the alarm compares with its threshold. It returns false
-// if there is no value.
+// Alarm.value computes one period's value, which the alarm compares with its threshold.
+// It returns false if there is no value.
 func (a Alarm) value(d Data, from, to time.Time) (float64, bool) {
 	values := make(map[string]float64)
 	for _, q := range a.Queries {

@@ -123,7 +123,8 @@ func (m *Merchant) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.Outside(http.HandlerFunc(m.serve)).ServeHTTP(w, r)
 }
 
-// operation returns the name of the operation that a request asks for, or "" if it asks for none.
+// Merchant.operation returns the name of the operation that a request asks for, or ""
+// if it asks for none.
 func (m *Merchant) operation(r *http.Request) string {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	update := http.MethodPost
@@ -231,7 +232,7 @@ func (m *Merchant) keyed(w http.ResponseWriter, r *http.Request, op, key string,
 	}
 }
 
-// claim creates the record of a key, or returns the existing record.
+// Merchant.claim creates the record of a key, or returns the existing record.
 func (m *Merchant) claim(name, op, same string) (*kept, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -268,7 +269,8 @@ func (m *Merchant) without(same string) string {
 	return strings.NewReplacer(`"absent":null,`, "", `,"samekey_check":null`, "").Replace(same)
 }
 
-// meaning rewrites a body so that neither the order of members nor the spelling of numbers matters.
+// Merchant.meaning rewrites a body so that neither the order of members nor the
+// spelling of numbers matters.
 func (m *Merchant) meaning(body []byte) string {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if m.wrong["numbers"] {
@@ -302,7 +304,7 @@ func (m *Merchant) plain(v any) any {
 	return v
 }
 
-// handle carries out an operation.
+// Merchant.handle carries out an operation.
 func (m *Merchant) handle(op string, r *http.Request, rec *kept) *kept {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -95,7 +95,7 @@ func (s *Server) allowPages(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuse answers with an error.
+// Server.refuse answers with an error.
 func (s *Server) refuse(w http.ResponseWriter, status int, code string, more ...byte) {
 	h := w.Header()
 	if s.wrong["hides-errors"] {
@@ -117,8 +117,8 @@ func (s *Server) refuse(w http.ResponseWriter, status int, code string, more ...
 	_, _ = bytes.NewReader(body).WriteTo(w) // the client may be gone
 }
 
-// key returns the key of a request. If the request must be refused, key returns the
-// status and the code of the refusal instead.
+// Server.key returns the key of a request. If the request must be refused, key returns
+// the status and the code of the refusal instead.
 func (s *Server) key(r *http.Request) (key string, status int, code string) {
 	values := r.Header.Values("Idempotency-Key")
 	invalid := http.StatusBadRequest
@@ -149,7 +149,7 @@ func (s *Server) key(r *http.Request) (key string, status int, code string) {
 	return key, 0, ""
 }
 
-// keyed answers a request that must have a key.
+// Server.keyed answers a request that must have a key.
 func (s *Server) keyed(w http.ResponseWriter, r *http.Request, body []byte) {
 	key, status, code := s.key(r)
 	if code == "idempotency_key_missing" && s.wrong["runs-keyless"] {
@@ -182,7 +182,7 @@ func (s *Server) keyed(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 }
 
-// name returns the name of a key's record.
+// Server.name returns the name of a key's record.
 func (s *Server) name(r *http.Request, key string) string {
 	if !s.wrong["ignores-caller"] {
 		key += " " + r.Header.Get("Authorization")
@@ -204,8 +204,8 @@ func (s *Server) fingerprint(r *http.Request, body []byte) string {
 	return strings.Join(parts, "\n")
 }
 
-// claim creates the record of a key, and returns the record and true. If the key has a
-// record, claim returns a copy of that record and false.
+// Server.claim creates the record of a key, and returns the record and true. If the key
+// has a record, claim returns a copy of that record and false.
 func (s *Server) claim(r *http.Request, key string, body []byte) (*record, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +224,7 @@ func (s *Server) claim(r *http.Request, key string, body []byte) (*record, bool)
 	return rec, true
 }
 
-// finish marks the record as done. If the answer is a 422, finish frees the key.
+// Server.finish marks the record as done. If the answer is a 422, finish frees the key.
 func (s *Server) finish(name string, rec *record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,8 +234,8 @@ func (s *Server) finish(name string, rec *record) {
 	}
 }
 
-// handle takes the order in the body, and puts the answer into rec. If the body has no
-// order, the answer is a 422.
+// Server.handle takes the order in the body, and puts the answer into rec. If the body
+// has no order, the answer is a 422.
 func (s *Server) handle(r *http.Request, body []byte, rec *record) *record {
 	var in struct{ Item string }
 	if err := json.Unmarshal(body, &in); err != nil || in.Item == "" {
@@ -253,7 +253,7 @@ func (s *Server) handle(r *http.Request, body []byte, rec *record) *record {
 	return rec
 }
 
-// send sends the answer that a record holds.
+// Server.send sends the answer that a record holds.
 func (s *Server) send(w http.ResponseWriter, rec *record) {
 	maps.Copy(w.Header(), rec.header)
 	switch {

@@ -116,9 +116,9 @@ func crashMatrix(s suite) {
 	})
 }
 
-// send sends the path's request from a separate process, which crashes as planned. The
-// answer is ignored. send returns the process's store, and the names of the store
-// calls.
+// crashPath.send sends the path's request from a separate process, which crashes as
+// planned. The answer is ignored. send returns the process's store, and the names of
+// the store calls.
 func (p crashPath) send(t *testing.T, e *env, a *app, crash idemtest.Plan) (*idemtest.FaultyStore, []string) {
 	t.Helper()
 	if p.before != nil {

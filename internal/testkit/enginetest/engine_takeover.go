@@ -264,8 +264,8 @@ func engineTakeOver(s suite) {
 	})
 }
 
-// abandon sends r from another process, which dies in the handler and leaves an open
-// record with a lease.
+// env.abandon sends r from another process, which dies in the handler and leaves an
+// open record with a lease.
 func (e *env) abandon(t testing.TB, r idem.Request, optFns ...func(*idem.Options)) {
 	t.Helper()
 	process := idemtest.Faulty(e.inner, nil)

@@ -36,7 +36,7 @@ func newEnv(t testing.TB, s store.Store) *env {
 	return &env{inner: s, store: idemtest.Faulty(s, nil), clock: idemtest.NewClock(), namespace: rand.Text()}
 }
 
-// engine returns an engine on e.store. Each engine simulates a process.
+// env.engine returns an engine on e.store. Each engine simulates a process.
 func (e *env) engine(optFns ...func(*idem.Options)) *idem.Engine {
 	return e.engineOn(e.store, optFns...)
 }
@@ -48,7 +48,8 @@ func (e *env) engineOn(s store.Store, optFns ...func(*idem.Options)) *idem.Engin
 	}}, optFns...)...)
 }
 
-// record returns the record that an engine with these options would use for a request.
+// env.record returns the record that an engine with these options would use for a
+// request.
 func (e *env) record(t testing.TB, r idem.Request, optFns ...func(*idem.Options)) *store.Record {
 	t.Helper()
 	var pk string
@@ -114,7 +115,7 @@ func (a *app) run(context.Context) (idem.Response, error) {
 	}, nil
 }
 
-// fail returns a handler that counts its runs and returns err.
+// app.fail returns a handler that counts its runs and returns err.
 func (a *app) fail(err error) handler {
 	return func(context.Context) (idem.Response, error) {
 		a.runs.Add(1)
@@ -130,7 +131,7 @@ func (a *app) calls(ctx context.Context) (idem.Response, error) {
 	return a.run(ctx)
 }
 
-// held returns a handler that waits at the gate g and then calls a.run.
+// app.held returns a handler that waits at the gate g and then calls a.run.
 func (a *app) held(g *storetest.Gate) handler {
 	return func(ctx context.Context) (idem.Response, error) {
 		g.Pass(ctx)
@@ -254,7 +255,7 @@ func (l *log) Write(b []byte) (int, error) {
 	return l.buf.Write(b)
 }
 
-// count returns how often the log contains s.
+// log.count returns how often the log contains s.
 func (l *log) count(s string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

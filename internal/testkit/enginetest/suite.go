@@ -47,7 +47,7 @@ type suite struct {
 	open func(testing.TB) store.Store
 }
 
-// run runs a scenario as a parallel subtest.
+// suite.run runs a scenario as a parallel subtest.
 func (s suite) run(name string, scenario func(t *testing.T, e *env)) {
 	s.t.Run(name, func(t *testing.T) {
 		t.Parallel()

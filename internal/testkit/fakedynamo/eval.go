@@ -242,8 +242,8 @@ func order(a, b value) (int, bool) {
 	return 0, false
 }
 
-// apply returns the item after an update. The right side of an assignment refers to the item before
-// the update.
+// scope.apply returns the item after an update. The right side of an assignment refers
+// to the item before the update.
 func (s *scope) apply(c *changes) Item {
 	values := make([]value, len(c.set))
 	for i, a := range c.set {
@@ -268,8 +268,9 @@ func (s *scope) apply(c *changes) Item {
 	return next
 }
 
-// put sets the value at a path, or removes the value if v is nil. The stored item must
-// not change, so put copies each map before the first change of the map in an update.
+// scope.put sets the value at a path, or removes the value if v is nil. The stored item
+// must not change, so put copies each map before the first change of the map in an
+// update.
 func (s *scope) put(in Item, copied map[string]bool, prefix string, path []string, v value) {
 	if strings.HasPrefix(path[len(path)-1], "[") {
 		s.fail("this package sets no element of a list")

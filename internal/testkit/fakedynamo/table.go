@@ -131,7 +131,7 @@ type write struct {
 	allOld bool
 }
 
-// plan evaluates a write, but doesn't apply it. The result refused is true if the
+// DB.plan evaluates a write, but doesn't apply it. The result refused is true if the
 // write's condition doesn't hold.
 func (db *DB) plan(w write) (pk string, old, next Item, refused bool, err error) {
 	t := db.table(aws.ToString(w.table))

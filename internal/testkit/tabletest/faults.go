@@ -22,7 +22,7 @@ func (f *faults) note(req *http.Request, err error) {
 	f.seen = append(f.seen, fmt.Sprintf("%s: %v", req.Header.Get("X-Amz-Target"), err))
 }
 
-// tell logs the faults if the test has failed.
+// faults.tell logs the faults if the test has failed.
 func (f *faults) tell(t testing.TB) {
 	t.Helper()
 	f.mu.Lock()

@@ -107,8 +107,8 @@ func (t *Tap) Reset() {
 	t.calls = nil
 }
 
-// note records the call c, unless the services are down. If they are down, ok is false.
-// If c is to be held, h is not nil.
+// Tap.note records the call c, unless the services are down. If they are down, ok is
+// false. If c is to be held, h is not nil.
 func (t *Tap) note(c Call) (h *Held, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
