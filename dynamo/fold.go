@@ -99,7 +99,7 @@ func contains(it, key item.Map) bool {
 // two writes on one item are a mistake.
 func merge(a, b *Write) (*Write, error) {
 	if a.read != nil && a.verb == "check" {
-		a, b = b, a // b is the check
+		a, b = b, a // from here on, b is the check
 	}
 	switch {
 	case b.read == nil:

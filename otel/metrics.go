@@ -50,7 +50,7 @@ func (t Telemetry) lines() *metrics.Metrics {
 	return metrics.New(&instruments{meter: t.meterProvider().Meter(scope), record: make(map[string]func(float64))}, "otel")
 }
 
-// listed are the metrics by their names.
+// The map listed has the metrics of the table, by name.
 var listed = func() map[string]metrictable.Metric {
 	m := make(map[string]metrictable.Metric)
 	for _, one := range metrictable.All() {

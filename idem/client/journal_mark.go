@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// The mark in the lock file is a place that the journal's file has reached. The mark is
+// The mark in the lock file is a length of the journal's file. The mark is
 // never too high, since it is written after the file is synced. After a power failure the
 // mark may be too low, since only a rewrite syncs the mark. The mark distinguishes a new
 // journal from a journal whose file was emptied, cut, deleted or replaced by an earlier

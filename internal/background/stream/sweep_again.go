@@ -119,8 +119,8 @@ func (s *Sweep) again(ctx context.Context, end time.Time, p *pass, see func([]it
 	return errors.Join(errs...)
 }
 
-// out reports whether ctx has ended, or the wall clock has reached end. A zero end sets
-// no limit.
+// The function out reports whether a sweep is out of time: ctx has ended, or the wall
+// clock has reached end. A zero end sets no limit.
 func out(ctx context.Context, end time.Time) bool {
 	return ctx.Err() != nil || !end.IsZero() && !time.Now().Before(end)
 }

@@ -174,7 +174,8 @@ func (rep *Report) Misfits() (n int) {
 	return n
 }
 
-// Sort orders the rows by danger (Twice first), then by count (largest first).
+// Sort orders the rows by danger, [Twice] first, and rows of equal danger by count, the
+// largest first.
 func (rep *Report) Sort() {
 	slices.SortFunc(rep.Rows, func(a, b *Row) int {
 		return cmp.Or(cmp.Compare(b.Danger, a.Danger), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Unknown, b.Unknown), cmp.Compare(a.Route, b.Route), cmp.Compare(a.State, b.State))
