@@ -280,7 +280,8 @@ func (r *run) release(ctx context.Context, b state.Release, cause error) (_ *sto
 // operation's outcome. After a 5xx the client doesn't know the outcome, and retries.
 func final(status int) bool { return status < http.StatusInternalServerError }
 
-// notCalled describes an answer that would hide a call.
+// notCalled returns the reason why an answer isn't stored: the answer would hide a call
+// that an earlier attempt may have made.
 func notCalled(status int) string {
 	return fmt.Sprintf("the handler answered %d without the call that an earlier attempt may have made", status)
 }

@@ -185,9 +185,10 @@ func unchanged(r, seen *store.Record) bool {
 }
 
 // The function named fits returns an error if the record r, which replaces old, is too
-// large for an item. It estimates the item's size. A record that is open or has jobs
-// may be written again, by a take-over or with the reason why a job is parked. So a
-// write that adds phases, jobs or an answer must leave room in such a record.
+// large for an item. It estimates the item's size. If a record is open or has jobs, a
+// later write may enlarge it: a take-over, or the write of the reason why a job is
+// parked. So a write that adds phases, jobs or an answer must leave room for the later
+// write.
 func fits(old, r *store.Record) error {
 	limit := maxRecord
 	more := len(r.Phases)+len(r.Jobs) > len(old.Phases)+len(old.Jobs) || r.Response != nil && old.Response == nil

@@ -155,11 +155,13 @@ type Options struct {
 	// with a larger body is refused with [ErrTooLarge], or with [ErrIncomparable] if
 	// its key has a record.
 	//
-	// With Resumable, Middleware reads bodies of up to 10 MiB, so that a request whose
-	// key has a record gets its answer. MaxRequest then limits only the bodies of new
-	// requests, and is at most 10 MiB. A new request is stored, even if the handler
-	// then refuses it. Each KB costs one write unit, or two if the request is over 4
-	// KB. Default: 10 MiB; with Resumable 256 KiB.
+	// With Resumable, MaxRequest limits only the bodies of new requests, because only
+	// new requests are stored. MaxRequest is then at most 10 MiB. Middleware still
+	// reads bodies of up to 10 MiB. If a request's key has a record, the engine
+	// compares the request with the record and answers, whatever MaxRequest is. A new
+	// request is stored, even if the handler then refuses it. Each KB costs one write
+	// unit, or two if the request is over 4 KB. Default: 10 MiB; with Resumable 256
+	// KiB.
 	MaxRequest int
 
 	// Resumable stores the request with its claim, so that a completer can finish the

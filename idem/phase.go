@@ -188,9 +188,10 @@ func trusted(memory time.Duration) time.Duration { return memory - min(time.Hour
 // data, the call isn't made again, and the operation is stuck and waits for people.
 //
 // Sends doesn't always detect a change, so commit the data of a call in an earlier
-// phase. The hash is recorded by the write before the call, or when the attempt fails
-// in the call. With [Options.CallsOut], the first call has no write before it. If the
-// process dies in that call, the hash is missing.
+// phase. The write before the call records the hash. With [Options.CallsOut], the first
+// call has no write before it. If the attempt fails in that call, the write that
+// releases the record also records the hash. If the process dies in that call, the hash
+// is missing.
 func Sends(service string, v any, steps ...string) PhaseOption {
 	return func(s *phaseSpec) { s.sends = append(s.sends, send{service, steps, v}) }
 }

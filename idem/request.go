@@ -19,10 +19,10 @@ type Request struct {
 	// over Identity. If [Options.Resumable] is set, see [Options.CallerFromOp].
 	Scope string
 
-	// Source names what the key comes from if no caller sends the key, such as a queue or
-	// a function that is invoked by name. Adapters then set Source and no Identity. Source
-	// takes precedence over [Options.Scope]. A key of a Source and an equal key of a Scope
-	// are always two operations.
+	// Source names the key's origin if no caller sends the key: a message's queue, for
+	// example, or a function that is invoked by name. Adapters then set Source and no
+	// Identity. Source takes precedence over [Options.Scope]. A key of a Source and an
+	// equal key of a Scope are always two operations.
 	Source string
 
 	// Operation distinguishes the handlers that get equal keys from one source in one

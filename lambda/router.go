@@ -232,7 +232,7 @@ func (r *Router[Ev, Re]) names(e *idem.Engine) (all []store.HandlerID) {
 func (r *Router[Ev, Re]) runStored(ctx context.Context, req *idem.Request) (idem.Response, error) {
 	t := r.named(req.Handler)
 	if t == nil {
-		t = r.named(store.HandlerID{Name: req.Handler.Name}) // the record names the function too, but a route's own name doesn't
+		t = r.named(store.HandlerID{Name: req.Handler.Name}) // the record's HandlerID has a function, but the HandlerID of a route's current name has none
 	}
 	if t == nil {
 		return idem.Response{}, fmt.Errorf("there is no route of the %v", req.Handler) // not reached: the engine takes only records with the routes' names

@@ -72,9 +72,9 @@ func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (e
 	case t.err != nil && !t.ran():
 		return t.err
 	case !t.ran() && errors.Is(err, idem.ErrNotKept):
-		// An earlier attempt has done the record. The record's answer was not kept, but
-		// a record needs no answer. If the handler ran in this attempt, the error may
-		// come from a phase, and must be reported.
+		// An earlier attempt has handled rec. Its answer was not kept, but nobody needs
+		// the answer. If the handler ran in this attempt, the error may come from a
+		// phase, and must be reported.
 		return nil
 	case errors.Is(err, idem.ErrNoTime) && !t.ran() && !errors.Is(err, ErrNotRun):
 		return &idem.Error{Op: "start", Err: fmt.Errorf("%w: %w", ErrNotRun, err)}

@@ -59,8 +59,8 @@ func newList(env environment) *cobra.Command {
 		Use:   "list [FLAGS]",
 		Short: "List the operations that wait for people, the oldest first",
 		Long: `Lists the operations and jobs that wait for people, from the table's index "waiting".
-A row counts the entries with the same reason, route and place (column AT), and shows the
-record of the oldest entry.
+A row counts the entries with the same reason and route, and with the same phase or kind of
+job (column AT). The row shows the record of the oldest entry.
 
 --scan         reads the whole table, and also lists abandoned operations and late jobs,
                which the worker handles without people

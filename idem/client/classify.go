@@ -15,8 +15,9 @@ const (
 	// Succeeded means a 2xx: return the result.
 	Succeeded Outcome = iota
 	// Unknown means no answer, a timeout, 5xx, 408, 425 or 429. A 401, 403 or 407 is
-	// Unknown, since the call can succeed with other credentials. A 4xx with a code
-	// about the key is Unknown, since such an answer doesn't report the call's outcome.
+	// Unknown, since the call can succeed with other credentials. A 4xx with an error
+	// code about the idempotency key is Unknown, since such an answer doesn't tell how
+	// the earlier call with this key ended.
 	// Return an error from the phase, so that the client's retry or the completer
 	// repeats the call with the same derived key.
 	Unknown

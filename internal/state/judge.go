@@ -26,12 +26,12 @@ const (
 // attempt that asks. The parameter same tells whether the record was claimed with an
 // equal request. The order matters:
 //
-//   - Own comes before InFlight, because an attempt must not wait for its own lease if
-//     the acknowledgement of its claim was lost;
-//   - Mismatch comes before InFlight and TakeOver, because another request under the key
-//     is refused at once and never takes the record over;
-//   - TooSoon comes after InFlight, because only the lease counts while an attempt holds
-//     the record.
+//   - Own comes before InFlight. If the acknowledgement of an attempt's claim was lost,
+//     the attempt holds the lease, and must not wait for the lease to end.
+//   - Mismatch comes before InFlight and TakeOver. Another request under the key is
+//     refused at once, and never takes the record over.
+//   - TooSoon comes after InFlight. If an attempt holds the record, other attempts wait
+//     for the end of the lease.
 //
 // A record without Expires never expires.
 func Judge(found *store.Record, me string, same bool, now time.Time) Verdict {

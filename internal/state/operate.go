@@ -129,9 +129,9 @@ func answerKept(rec *store.Record) bool {
 	return rec.Overflow == nil || rec.Overflow.Count > 0
 }
 
-// AnswerGoes reports whether a commit removes the answer of a finished record, except
-// the status. If the body was gone before the commit, the answer counts as removed when
-// the commit removes the caller.
+// AnswerGoes reports whether a commit removes a finished record's answer and leaves
+// only the status. If the body was gone before the commit, the answer counts as removed
+// when the commit removes the caller.
 func AnswerGoes(prev, next *store.Record) bool {
 	return prev.Response != nil && next.Response != nil && !answerKept(next) && (answerKept(prev) || prev.Scope != next.Scope)
 }

@@ -200,7 +200,7 @@ func (p *pass) save(ctx context.Context) {
 		again := p.joinAgain(held.again)
 		p.lost = !p.join(*held) || p.lost
 		if p.again = again; p.lost && slices.Equal(again, held.again) {
-			return // the stored cursor has all of this run's failures already
+			return // nothing is left to store: the stored cursor already lists all failures of this run
 		}
 	}
 	p.err = errors.Join(p.err, errors.New("dynamo: sweep: its place can't be stored: other writes come in between"))

@@ -22,10 +22,10 @@ const leastShare = 250 * time.Millisecond
 // context that is marked with [ease].
 const turns = 6
 
-// ease marks a context whose work holds up no other work. In such a context a sink gets
-// its full share even if the stream has reduced the share, so that a slow job is
-// delivered too. If the sink uses up the full share without progress, its next share in
-// this context is leastShare.
+// ease marks a context whose work holds up no other work. In such a context, a sink's
+// [share] of the time has its full length, even if batches of the stream have halved
+// the share, so that a slow job is delivered too. If the sink uses up the full length
+// without progress, the sink's next share in this context lasts only leastShare.
 type ease struct {
 	mu   sync.Mutex
 	hung map[*share]bool // shares that were used up without progress in this context

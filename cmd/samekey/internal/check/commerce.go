@@ -142,7 +142,7 @@ func commerceChecks(t Template, opt Options) []examined {
 	if acp {
 		all = append(all,
 			examined{"request-id", "the first request again and a request without a key, both with `Request-Id`", "", 2, 0, 2, (*examination).requestID},
-			examined{"equality", "creations whose bodies differ in spelling, in a null or in the order of an array", "", 5, 1, 5, (*examination).equality})
+			examined{"equality", "requests that create a session, with bodies that differ in spelling, in a null or in the order of an array", "", 5, 1, 5, (*examination).equality})
 	} else {
 		all = append(all, examined{"equality", "the same JSON in other bytes", "", 1, 0, 1, (*examination).bytes})
 	}
@@ -285,12 +285,12 @@ func (e *examination) equality(ctx context.Context) error {
 		body        []byte
 		first       *answer
 	}{
-		{"null-absent", "a null", key, changed(body, dropNull), first},
+		{"null-absent", "null", key, changed(body, dropNull), first},
 		{"null-absent", "", "first", withMember(e.template.Body, "null"), e.first},
-		{"array-order", "an array of two different elements", key, changed(body, turn), first},
+		{"array-order", "array whose first and last elements differ", key, changed(body, turn), first},
 	} {
 		if almost.body == nil {
-			e.note("The body doesn't have " + almost.lacks + ", so the rule " + almost.rule + " was not examined.")
+			e.note("The body has no " + almost.lacks + ", so the rule " + almost.rule + " was not examined.")
 			continue
 		}
 		switch a, err := e.spelling(ctx, almost.key, almost.body); {

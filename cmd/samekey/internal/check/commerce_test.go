@@ -119,7 +119,7 @@ func TestSpellingsOfAPlainBody(t *testing.T) {
 		m.ServeHTTP(w, r)
 	})
 	notes := strings.Join(examine(t, strict, plain, under(check.ACP)).Notes, "\n")
-	for _, says := range []string{"answers 400 to a body with an unknown member", "the spelling 1.0 for 1 was not examined", "a null, so the rule null-absent was not", "array-order was not"} {
+	for _, says := range []string{"answers 400 to a body with an unknown member", "the spelling 1.0 for 1 was not examined", "has no null, so the rule null-absent was not", "array-order was not"} {
 		if !strings.Contains(notes, says) {
 			t.Errorf("no note says %q: %s", says, notes)
 		}

@@ -54,7 +54,7 @@ func queueChecks() []Check {
 		},
 		{
 			ID: "tickets-filters", Severity: Error, Needs: queues, find: ticketsFilters,
-			Looks:  "the worker's mapping of tickets has no filter",
+			Looks:  "the mapping from the queue of tickets to the worker has no filter",
 			Causes: "Lambda deletes tickets that don't pass the filter, and the operations and jobs of these tickets wait for the sweep",
 			Mend:   "remove FilterCriteria from WorkerTickets, as in samekey.yaml",
 		},

@@ -159,9 +159,9 @@ var probes = []struct{ what, record string }{
 	{"the removal of a finished record with jobs", `{"eventName":"REMOVE","userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},"dynamodb":{"Keys":{"pk":{"S":"v1#NS#x"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"done"},"keep":{"S":"jobs"}}}}`},
 }
 
-// streamFilters finds the probes that no mapping lets through. One mapping is enough
-// for a probe, because drain and completer can be separate functions, which need
-// different records.
+// streamFilters finds the probes that no mapping lets through. A probe has to pass only
+// one mapping, because drain and completer can be separate functions, and the mapping
+// of each may pass only the records that its function needs.
 func streamFilters(f *Facts) ([]wrong, string) {
 	readers := f.readers()
 	if len(readers) == 0 {
