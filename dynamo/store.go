@@ -120,8 +120,7 @@ func (s *Store) Load(ctx context.Context, pk string) (*store.Record, error) {
 }
 
 // AddUnnamed adds one unnamed handler to a group, such as a namespace, and returns how many unnamed
-// handlers the group now has on this store. [idem.Engine.AddHandler] and [idem.Engine.AddOperation]
-// use it.
+// handlers the group now has on this store. [idem.Engine.AddOperation] calls AddUnnamed.
 func (s *Store) AddUnnamed(among string) int { return s.unnamed.Add(among) }
 
 // Table returns the table for package internal/background/stream.

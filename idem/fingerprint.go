@@ -26,8 +26,9 @@ import (
 // the fingerprint, tells callers apart ([Options.Scope]).
 type Fingerprint struct {
 	// Headers are additional request headers to cover, such as a header that selects an
-	// account. New refuses headers that may differ between honest retries: the key,
-	// credentials, tracing headers, X-Request-Id and counts of retries.
+	// account. New refuses known headers that may differ between honest retries: the key,
+	// common credentials, the tracing headers of W3C and AWS, X-Request-Id and counts of
+	// retries.
 	Headers []string
 
 	// CanonicalJSON makes the comparison ignore white space and the order of members in

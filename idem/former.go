@@ -24,24 +24,27 @@ import (
 //  2. Wait at least half an hour after release 1 has replaced the former release, since
 //     writes of the former release may still arrive. Then remove Claims. The engine claims
 //     a key under the new scope, unless the key is known under the former scope.
-//  3. Wait until no record from before release 2 is open. Then wait for as long as
-//     [Options.Retention] says, and remove Former.
+//  3. Wait until no record from before release 2 is open or stuck. Then wait for as long
+//     as [Options.Retention] says, and remove Former.
 //
 // Roll back by one release at a time. Don't return to the former release while a record
-// from release 2 is open or has an answer, because the former release doesn't look under
-// the new scope.
+// from release 2 is open, is stuck or has an answer, because the former release doesn't
+// look under the new scope.
 //
 // An engine with Former claims keys under one of the two scopes, and also looks under the
-// other. If a key has a record under the other scope, that record decides: the request is
-// replayed, refused or continued from the record, and [Op.Caller] is the record's caller.
-// While Former is set, a claim is one transaction of two items instead of one write, and
-// costs four write units instead of one. The function needs the permission
+// other. If a key has a record only under the other scope, that record decides: the request
+// is replayed, refused or continued from the record, and [Op.Caller] is the record's
+// caller. While Former is set, a claim is one transaction of two items instead of one
+// write, and costs four write units instead of one. The function needs the permission
 // dynamodb:ConditionCheckItem.
 //
+// If a request has no caller under the other scope, or if both scopes are the same for the
+// request, the engine looks only under the scope in which it claims. The claim is then one
+// write.
+//
 // All fields except Claims describe the former release. The zero Former means that the
-// former scope was the verified [Request.Identity]. If a request has no caller under the
-// other scope, the request claims its key as if there were no Former. Both scopes use the
-// Namespace of Options.
+// former scope was the verified [Request.Identity]. Both scopes use the Namespace of
+// Options.
 type Former struct {
 	// Claims makes the engine still claim keys under the former scope. Set Claims in
 	// release 1 and remove it in release 2.

@@ -82,7 +82,8 @@ func (e *Engine) AddOperation(kind, name string) error {
 // AddSource registers a source of requests. The parameter keeps is the time during
 // which the source may repeat a request; zero means an unknown time. Adapters call
 // AddSource at cold start. AddSource logs a warning if keeps is longer than
-// [Options.Retention], because a late delivery would run a second time.
+// [Options.Retention], because a late delivery would run a second time. In [ModeOff]
+// AddSource logs nothing.
 func (e *Engine) AddSource(name string, keeps time.Duration) {
 	if known := e.core.opt.Retention; known < keeps && e.core.opt.Mode != ModeOff {
 		e.core.log.Warn("a late delivery would be carried out a second time: the source keeps a record for longer than Options.Retention; "+

@@ -12,11 +12,11 @@ import (
 // scope.
 type Event struct {
 	Name     string        // the hook's name, such as "Claimed"
-	Record   string        // short hash that names the record in logs
+	Record   string        // short hash that names the record in logs; "" if not known
 	ID       string        // server-made id of the operation; "" if not yet known
 	Route    string        // the request's route
 	Phase    string        // name of the committed phase
-	Status   int           // status of the answer; 0 without an answer
+	Status   int           // status of the stored answer; 0 if none is stored
 	Jobs     int           // number of jobs staged by this commit or answer
 	Resumed  bool          // a completer made the attempt: there is no client
 	Created  time.Time     // time of the claim; zero if unknown
@@ -27,8 +27,9 @@ type Event struct {
 }
 
 // Hooks are functions that an engine calls as it works. Nil hooks are skipped. Hooks run
-// on the request's goroutine, possibly for many requests at once, and must neither block
-// nor panic. Hooks get copies of events. [Join] combines several Hooks.
+// on the goroutine of the request or of its phase, possibly for many requests at once,
+// and must neither block nor panic. Hooks get copies of events. In [ModeObserve], Claimed
+// and TakenOver aren't called. [Join] combines several Hooks.
 type Hooks struct {
 	Claimed     func(context.Context, Event) // a new operation begins
 	TakenOver   func(context.Context, Event) // an attempt takes over an abandoned operation
@@ -41,24 +42,25 @@ type Hooks struct {
 	Limited     func(context.Context, Event) // a request is refused: the caller's quota is used up
 	Stuck       func(context.Context, Event) // an operation got stuck: an operator has to settle it
 	Blocked     func(context.Context, Event) // the program can't continue an operation, so each attempt fails: people have to correct the program or the record
-	LeaseLost   func(context.Context, Event) // another attempt has taken the operation over from this attempt
+	LeaseLost   func(context.Context, Event) // another attempt or an operator has taken the operation over from this attempt
 	Unstored    func(context.Context, Event) // the handler's answer was sent but could not be stored: a retry may run the handler again
 	Refused     func(context.Context, Event) // a request is refused for another reason, such as a bad key or a stuck operation
-	Failed      func(context.Context, Event) // the store failed, or a record is corrupt
-	Unprotected func(context.Context, Event) // the handler runs without protection: in ModeOpen, the store can't be reached (Err says why); in ModeOff, the request has a key
+	Failed      func(context.Context, Event) // the store or the quota failed, or a record is corrupt, can't be compared or lacks its answer
+	Unprotected func(context.Context, Event) // the handler runs without protection: in ModeOpen, the store can't be reached (Err says why); in ModeOff, the request has a key (one that only KeyFrom finds isn't seen)
 	Observed    func(context.Context, Event) // ModeObserve runs a request without a key, or a request that ModeEnforce would not run: Err is ErrKeyMissing, or the outcome in ModeEnforce
 
-	// Ended is called once for each keyed request that ran, was replayed or was refused,
-	// and once for each try of a completer. Ended is called after the other hooks, even if
-	// the handler panics. Ended isn't called for a request that passed without a key, nor
-	// in ModeObserve.
+	// Ended is called once for each request that ran under a key, was replayed or was
+	// refused, and once for each try of a completer. Ended is called after the other
+	// hooks, even if the handler panics. Ended isn't called for a request that passed
+	// without a key or inside of its own operation, nor for a request that ran in
+	// ModeObserve or ModeOff.
 	Ended func(context.Context, Summary)
 }
 
 // Summary describes a whole request to [Hooks].Ended. A Summary holds no key, no body and no
 // scope.
 type Summary struct {
-	Record   string        // short hash that names the record in logs; "" if the key could not be read
+	Record   string        // short hash that names the record in logs; "" if not known
 	ID       string        // id of the operation; "" if not known
 	Route    string        // the request's route
 	Status   int           // status of the handler's answer, the stored answer or the 202 for an operation in flight; 0 if Err isn't nil
@@ -71,7 +73,8 @@ type Summary struct {
 	Happened []Event
 
 	// Cost is what the request cost at the store, if the store counts it ([meter.Meter]).
-	// Nested operations have a separate Cost, which isn't included.
+	// A nested operation has a separate Cost, which isn't included, if its engine has the
+	// hook Ended, too.
 	Cost store.Cost
 }
 

@@ -69,7 +69,8 @@ type CrashOptions struct {
 // are the provider's effects, the user's writes, and jobs. After each run that ends
 // with an answer, CrashEverywhere calls the function check with the run's World and
 // answer, unless check is nil. If check calls Fatal, only that run ends. Each failure
-// names the call at which the process crashed.
+// names the call at which the process crashed. If the first run, which has no crash,
+// fails, there are no further runs.
 //
 // When a process crashes, its context ends. Later calls of the process through w have
 // no effect and get no answer, so the handler can no longer change the World.
