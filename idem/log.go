@@ -10,19 +10,20 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Log returns hooks that log one line for each request when the request ends. At the level
-// Debug, the hooks also log a line for each event as it happens. The line of a request has
-// one of these levels:
+// Log returns hooks that log one line at each call of [Hooks].Ended: when a request or
+// a completer's try ends. At the level Debug, the hooks also log a line for each event
+// as it happens. The line of a request has one of these levels:
 //
-//   - Error if people have to act: an operation is stuck or blocked, a handler ran
-//     without protection, an answer could not be stored, or the store failed;
+//   - Error if people have to act: an operation got stuck or is blocked, a handler ran
+//     without protection, an answer could not be stored, the store or the quota failed,
+//     or a record is corrupt, can't be compared or lacks its answer;
 //   - Warn if the request was refused (for any reason except that its key is in flight),
-//     an attempt took over or was overtaken, or the handler failed;
+//     or an attempt took over, was overtaken, or ended without a stored answer;
 //   - Info otherwise.
 //
-// The lines name the record by its short hash, and never contain a key, body, answer, header
-// or query. The lines contain the first 256 bytes of a handler's error, without the queries
-// of URLs. If logger is nil, Log uses slog.Default().
+// The lines name the record by its short hash, and the engine puts no key, body, answer,
+// header or query into them. The lines contain the first 256 bytes of a handler's error,
+// without the query of a *url.Error. If logger is nil, Log uses slog.Default().
 func Log(logger *slog.Logger) Hooks {
 	if logger == nil {
 		logger = slog.Default()

@@ -57,12 +57,12 @@ type Call struct {
 //     other than what was sent, or recorded the call twice. The operation is then
 //     stuck.
 //
-// Until the outcome is known, the client gets 503 with a growing Retry-After, and a
-// completer asks again with its back-off. A run of ask counts as a try
-// ([Options.MaxTries]) only if it began late. If the request is stored, only the
-// completer's runs count. If the request isn't stored, ask runs only in the client's
-// retries. At most one of these runs counts in each pause of the back-off, however
-// often the client retries.
+// Until the outcome is known, the client gets 503 with a growing Retry-After (or 202
+// under [InFlightAccept], if the request is stored), and a completer asks again with
+// its back-off. A run of ask counts as a try ([Options.MaxTries]) only if it began
+// late. If the request is stored, only the completer's runs count. If the request isn't
+// stored, ask runs only in the client's retries. At most one of these runs counts in
+// each pause of the back-off, however often the client retries.
 //
 // The duration within is the sum of three times: how long a copy of the call may be on
 // its way, including pauses of the process that sends it; how far the look-up may lag

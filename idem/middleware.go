@@ -23,18 +23,20 @@ import (
 // body from memory, and the answer is sent after it is stored. So next can't flush,
 // hijack or send trailers: the methods of its http.ResponseController return
 // http.ErrNotSupported. If next panics, the panic is logged, and the client gets 500, as
-// after an error. In two cases the panic continues to the server instead: if its value is
-// http.ErrAbortHandler, or if the engine doesn't protect the request (because of its
-// [Mode]). Like an error, a panic frees the key, unless a phase or a job is committed, a
-// call is in doubt, or the request is stored ([Options.Resumable]).
+// after an error, or the answer that a phase has already stored. In two cases the panic
+// continues instead: if its value is http.ErrAbortHandler, or if this engine doesn't
+// protect the request (because of its [Mode], or because an outer wrapper protects it).
+// Like an error, a panic frees the key, unless a phase or a job is committed, a call is
+// in doubt, or the request is stored ([Options.Resumable]).
 //
 // next must not keep working after it returns, because the engine stores the answer as soon
 // as next returns. So put an http.TimeoutHandler outside of Middleware, never inside.
 //
 // To find the caller, the engine calls [Options.Scope] with the request's context. So
 // identify the caller in a middleware outside of Middleware, and put the caller into the
-// context. Without Options.Scope a keyed request is refused ([ErrScope]), unless
-// [OneScope] is set.
+// context. Without Options.Scope, the caller is the verified sender that an adapter has
+// put into the context ([WithSender]). Without both, a keyed request is refused
+// ([ErrScope]), unless [OneScope] is set.
 func (e *Engine) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

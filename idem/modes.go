@@ -14,8 +14,9 @@ const (
 	// or caller. The engine stores records. If ModeEnforce would not run a request, the
 	// engine reports to [Hooks].Observed and to the log which outcome the request would
 	// have had under ModeEnforce. The engine also reports each request without a key
-	// ([ErrKeyMissing]), even if [Options].Key would let ModeEnforce run the request. Use
-	// ModeObserve as the first stage of a retrofit.
+	// ([ErrKeyMissing]), even if [Options].Key would let ModeEnforce run the request. But
+	// if the handler begins a phase, the phase and the request are refused
+	// ([ErrUnprotected]). Use ModeObserve as the first stage of a retrofit.
 	ModeObserve
 	// ModeOpen works like ModeEnforce while the store can be reached. While the store
 	// can't be reached, ModeOpen runs the handler without protection instead of
@@ -62,7 +63,8 @@ const (
 	InFlightRefuse InFlightMode = iota
 	// InFlightWait waits for the other attempt's answer and replays it. After ten
 	// seconds, or earlier if this request's own time runs out, the client gets 409. If
-	// the other attempt ends without an answer, this request runs the handler.
+	// the other attempt ends without an answer, this request goes on as a retry does:
+	// usually it runs the handler.
 	InFlightWait
 	// InFlightAccept answers 202 with the Location of a status resource
 	// ([Options.StatusURL]). Once the other attempt is done, the status resource returns

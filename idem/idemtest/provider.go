@@ -69,7 +69,9 @@ type Effect struct {
 	Path   string // path of the HTTP request, or the name of the call
 	Key    string // the idempotency key; "" for none
 	Body   []byte // body of the call that had the effect
-	Calls  int    // number of calls with the effect's key; above 1 if the key was sent again
+	// Calls is the number of calls with the effect's key while the Provider remembers the
+	// key. Calls doesn't count calls that Fate.LoseRequest lost or Fate.Refuse refused.
+	Calls int
 
 	made      time.Time
 	forgotten bool

@@ -113,9 +113,9 @@ func (w *World) Store() *FaultyStore { return w.process.store }
 
 // Options sets the engine's options for this World: the clock, a namespace, a function
 // name, a logger that discards everything, and Resumable, so that a completer can
-// continue operations. Because of Resumable, handlers need names, and a program with
-// Options.Scope needs Options.CallerFromOp. A program that doesn't use [World.Engine]
-// applies Options first, and then its own options.
+// continue operations. Because of Resumable, handlers of package lambda need names, and
+// a program with Options.Scope or [idem.OneScope] needs Options.CallerFromOp. A program
+// that doesn't use [World.Engine] applies Options first, and then its own options.
 func (w *World) Options(o *idem.Options) {
 	o.Now, o.Namespace, o.Resumable, o.Function = w.Clock.Now, w.namespace, true, "program"
 	o.Logger = slog.New(slog.DiscardHandler)

@@ -3,6 +3,7 @@
 //
 // The worker has sinks for SQS, SNS, EventBridge, Lambda and Step Functions
 // (docs/start/jobs.md#deliver-it). An application needs this package only to implement a
-// sink of its own, or to complete operations in the worker (lambda/worker). Staging jobs
-// doesn't need this package.
+// sink of its own, to complete operations by itself (idem.Engine.Resume), or to check for
+// the errors of completers and operators ([ErrMoved], [ErrNotMine]). Staging jobs doesn't
+// need this package.
 package jobs

@@ -25,10 +25,12 @@ type Delivery struct {
 	Kind      string
 	Args      json.RawMessage
 	// Group is the job's group. If the job has no group, Group has the value of Operation.
-	// Jobs of one group are delivered in the order of their commits, if the sink keeps an
-	// order.
+	// If the sink keeps an order, an operation's jobs of one group are delivered in the
+	// order of their commits, except jobs with a time (At) and parked jobs. The jobs of
+	// two operations have no certain order, even in one group.
 	Group string
-	// Tries is the number of the job's failed deliveries when the record was read.
+	// Tries is the number of the job's failed deliveries when the record was read,
+	// without failures that aren't counted ([ErrSinkDown], [ErrHeldBack]).
 	Tries int
 	// Tenant is the tenant for whom the operation was invoked. It is empty if the
 	// function doesn't isolate tenants.

@@ -108,7 +108,7 @@ type Record struct {
 	Overflow *Overflow // set if Response.Body is stored outside of the record
 
 	Tries       int        // what idem.Options.MaxTries limits: take-overs by completers, withheld answers, and look-ups that began late enough but decided nothing
-	LastErr     string     // the last error, for people: at most 256 bytes, without the queries of URLs
+	LastErr     string     // the last error, for people: at most 256 bytes, without the query of a *url.Error
 	Created     time.Time  // time of the claim
 	Run         time.Time  // start of the most recent attempt, or the time of a later release (by an attempt or an operator) or finish with jobs
 	Blocked     bool       // the operation is open, but the program refuses to continue it, so it waits for people; LastErr has the reason
@@ -226,7 +226,7 @@ func (a *Asked) Equal(other *Asked) bool {
 type Job struct {
 	Kind   string
 	Args   json.RawMessage // JSON made by NewJob
-	Group  string          // jobs of one group are delivered in order, if the sink keeps an order; "" means the operation's own group
+	Group  string          // an operation's jobs of one group are delivered in order, if the sink keeps an order; "" means the operation's own group
 	Tries  int             // failed deliveries so far
 	Failed string          // why the job was parked after too many failures; "" if not parked
 

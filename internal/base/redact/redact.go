@@ -11,9 +11,10 @@ import (
 	"strings"
 )
 
-// Error returns a text of err that may be stored, logged, or sent to another function. The text is
-// cut to 256 bytes of valid UTF-8. Error removes the queries of URLs, since the queries in errors
-// of net/http may contain keys and card numbers. err must not be nil.
+// Error returns a text of err that may be stored, logged, or sent to another function.
+// The text is cut to 256 bytes of valid UTF-8. If err wraps a [url.Error], Error removes
+// the query of its URL, since queries may contain keys and card numbers. err must not be
+// nil.
 func Error(err error) string {
 	s := err.Error()
 	if u, ok := errors.AsType[*url.Error](err); ok {
