@@ -32,9 +32,9 @@ const (
 	//     claim itself has changed owner and version.
 	seenCondition = "attribute_not_exists(pk) OR (#owner = :owner AND ver = :ver)"
 
-	// holderCondition is part of every write after the claim. It refuses a write by an
-	// attempt that lost its lease. It also refuses a late copy of a write that was
-	// applied, because every write of a holder raises ver.
+	// holderCondition is part of the condition of every Commit and Take. It refuses a
+	// write by an attempt that lost its lease. It also refuses a late copy of a write
+	// that was applied, because every write of a holder raises ver.
 	holderCondition = "#owner = :owner AND ver = :ver"
 
 	// droppedCondition is added to the write that frees a key and removes all jobs of

@@ -18,9 +18,10 @@
 //
 // # Guarantees
 //
-// Every write to a held record has a condition on the owner and version, so the table refuses a
-// write by an attempt that lost its lease. The claim's condition, not the table's TTL, decides
-// whether a record has expired. The TTL only deletes expired records, and may delete them late.
+// After the claim, every write of an attempt to its record has a condition on the owner
+// and version, so the table refuses a write by an attempt that lost its lease. The
+// claim's condition, not the table's TTL, decides whether a record has expired. The TTL
+// only deletes expired records, and may delete them late.
 //
 // The store reports a write without a complete answer (no answer, a connection reset, an answer
 // that was cut off, a 5xx) as unknown, never as failed. The engine then reads the record to learn

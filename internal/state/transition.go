@@ -14,9 +14,9 @@ import (
 func Retained(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
 // Stamp prepares next, the record that replaces prev. Stamp sets Owner to owner, and
-// Ver to prev.Ver+1. For a claim, prev is nil, and Ver becomes 1. Every write checks
-// Owner and Ver. Apart from Stamp, only the update expression of a store's Take sets
-// these fields.
+// Ver to prev.Ver+1. For a claim, prev is nil, and Ver becomes 1. Every later write of
+// an attempt checks Owner and Ver. Apart from Stamp, only the update expression of a
+// store's Take sets these fields.
 func Stamp(next, prev *store.Record, owner string) {
 	next.Owner, next.Ver = owner, 1
 	if prev != nil {
