@@ -41,10 +41,10 @@ import (
 //
 // # Errors
 //
-// An error of the handler reaches the caller unchanged. It frees the key, unless
-// [idem.Options.Resumable] is set. The engine's errors reach the caller too. In Go
-// code, test an error of [Handler.Handle] with [errors.Is]. In Lambda, an error of the
-// engine has one of these errorTypes:
+// An error of the handler reaches the caller unchanged. It frees the key, unless a
+// phase is committed, a call is in doubt or [idem.Options.Resumable] is set. The
+// engine's errors reach the caller too. In Go code, test an error of [Handler.Handle]
+// with [errors.Is]. In Lambda, an error of the engine has one of these errorTypes:
 //
 //	IdempotencyInFlight          another invocation works on the operation: invoke again, with a delay
 //	IdempotencyLeaseLost         another invocation has taken over: invoke again

@@ -20,9 +20,10 @@ import (
 //
 //	lambda.WrapEach(engine, lambda.SQS, receive)
 //
-// A record is done when the handler h has returned nil for it, in this invocation or an earlier
-// one. For a done record h doesn't run again. If h returns an error or panics, the record fails and
-// the key is free. In these cases a record fails without a run of h:
+// A record is done when the handler h has returned nil for it, in this invocation or an
+// earlier one. For a done record h doesn't run again. If h returns an error or panics,
+// the record fails. The key is then free, unless a phase is committed or a call is in
+// doubt. In these cases a record fails without a run of h:
 //
 //   - another invocation works on the record (for SNS, EventBridge and S3, WrapEach first waits for
 //     that invocation: [idem.Request.Asynchronous]);

@@ -184,7 +184,7 @@ var _ awslambda.Handler = (*Handler[any, any])(nil)
 // event ([ErrEvent]; the handler doesn't run). With an adapter of [Direct], Handle
 // returns the error of the handler or of the engine.
 //
-// If the handler panics, Handle first frees the key. Outside of Lambda and with an
+// If the handler panics, Handle first releases the lease. Outside of Lambda and with an
 // adapter for HTTP, Handle then answers 500, as after an error. Otherwise the panic
 // continues. In Lambda it ends the process; see [Handler.Invoke].
 func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
