@@ -27,8 +27,9 @@
 //     handler until one run has succeeded. After that, no delivery runs the handler while
 //     the record is kept (31 days by default). Of several simultaneous deliveries, only one
 //     runs the handler.
-//   - An answer of 2xx means that the event is recorded as handled. After any
-//     other answer, providers deliver the event again, for days.
+//   - An answer of 2xx means that the event is recorded as handled (see [Handler.Serve]
+//     for [idem.ModeOff] and [idem.ModeOpen]). After any other answer, providers deliver
+//     the event again, for days.
 //   - The effects of the handler's phases ([idem.Atomic], [idem.Finish]) commit together
 //     with the record of the event. So the effects happen once even if the process dies.
 //   - Logs and errors hold no secrets and no bodies.

@@ -52,9 +52,10 @@ type Handler struct {
 // the transport; its default is 1 MiB. Options about the Idempotency-Key, scope,
 // fingerprint and answers have no effect: the key is the event's id, and
 // docs/use/webhooks.md lists the answers. Resumable has no effect either, since the
-// provider's retries finish unfinished events. Refused deliveries are logged with
-// Logger, and reported to Hooks.Refused. The Route of the reported idem.Event is the
-// endpoint's name.
+// provider's retries finish unfinished events. ModeObserve acts as ModeEnforce, and
+// InFlightAccept as InFlightRefuse. Refused deliveries are logged with Logger, and
+// reported to Hooks.Refused. The Route of the reported idem.Event is the endpoint's
+// name.
 //
 // New panics if store, v or fn is nil, if endpoint is empty, or if an option is invalid.
 func New(store store.Store, endpoint string, v Verifier, fn func(context.Context, Event) error, optFns ...func(*idem.Options)) *Handler {
@@ -101,9 +102,11 @@ var errNotRecorded = errors.New("the handler succeeded, but the event is not on 
 // headers and body as they were sent. Serve ignores the identity, key and scope of r.
 //
 // A 2xx means that the event is recorded as handled; after any other status the
-// provider should send the event again. [idem.ReplayedHeader] marks the answer to a
-// duplicate. The same event for two tenants is two events. A panic other than
-// http.ErrAbortHandler is answered with 500 and returned in Result.Panic.
+// provider should send the event again. In [idem.ModeOff], and in [idem.ModeOpen] while
+// the store can't be reached, the event is handled but not recorded.
+// [idem.ReplayedHeader] marks the answer to a duplicate. The same event for two tenants
+// is two events. A panic other than http.ErrAbortHandler is answered with 500 and
+// returned in Result.Panic.
 func (h *Handler) Serve(ctx context.Context, r idem.Request) (res idem.Result) {
 	var ev Event
 	var err error
