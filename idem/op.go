@@ -19,8 +19,8 @@ type Op struct {
 // becomes free in three cases: its record expires; a person frees the key
 // ([Engine.Forget]); or an attempt ends without a stored answer, and nothing was done
 // under the key. If the request is stored ([Options.Resumable]), the third case also
-// requires that the handler answered with a 4xx, or that the tries are used up
-// ([Options.MaxTries]).
+// requires that the handler answered with a 4xx, that the tries are used up
+// ([Options.MaxTries]), or that the stored request is lost.
 func (o *Op) ID() string { return o.run.record().ID }
 
 // TakenOver reports whether this attempt took over an operation that an earlier attempt

@@ -36,7 +36,9 @@ type Settlement struct {
 
 	// Ask lets a completer take up an operation with a call in doubt, and look up the
 	// call ([LookUp]). If the program's phase has no look-up, the operation becomes
-	// stuck again. Settle refuses Ask if the request isn't stored.
+	// stuck again. But if the call may still be repeated with its key, the completer
+	// repeats the call and doesn't look it up. Settle refuses Ask if the request isn't
+	// stored.
 	Ask bool
 
 	// Seen is a ticket for the record that the operator saw. If the record has been written
@@ -59,7 +61,8 @@ type Settlement struct {
 //
 // Settle returns [ErrResult] if s doesn't fit the operation, or contains more than one
 // decision. Settle returns [store.ErrUnknown] if it isn't known whether the decision
-// was stored. Other errors are the store's.
+// was stored, and [ErrNoTime] if ctx ends within half a second. Other errors are the
+// store's.
 func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 	decision := state.Settlement{Answer: s.Answer, Result: s.Result, NotMade: s.NotMade, RiskTwice: s.RiskTwice, Ask: s.Ask, By: s.By}
 	var seen *jobs.Ticket
@@ -109,11 +112,12 @@ type Loss = state.Loss
 // Forget frees the key of an operation. seen is a ticket for the operation. The record
 // expires, and the next request with the key begins another operation with other
 // derived keys. Forget refuses an operation that an attempt holds, that has finished,
-// or that has committed phases, calls in doubt or undelivered jobs. To forget it
-// nevertheless, name the losses that you accept, in the parameter accepted. Forget
-// returns [jobs.ErrMoved] if it refuses, or if the record has been written since seen
-// was made. Forget returns [store.ErrUnknown] if it isn't known whether the key was
-// freed.
+// or that has committed phases, calls in doubt or undelivered jobs. Forget also refuses
+// an operation whose last attempt never gave up its lease, even if the lease is over:
+// the attempt may have had effects ([Loss].Work). To forget an operation nevertheless,
+// name the losses that you accept, in the parameter accepted. Forget returns
+// [jobs.ErrMoved] if it refuses, or if the record has been written since seen was made.
+// Forget returns [store.ErrUnknown] if it isn't known whether the key was freed.
 //
 // The result lost has the ids of the undelivered jobs that Forget has removed from the
 // record. No ticket, sweep, redrive or later claim finds these jobs any more. But a

@@ -48,8 +48,10 @@ type Options struct {
 	// AWS_LAMBDA_FUNCTION_NAME, which Lambda sets; outside of Lambda, no name.
 	Function string
 
-	// Retention is how long the answer of a finished operation is replayed, and how long the
-	// key of an unfinished operation is remembered. Retention must exceed the time for which
+	// Retention is how long the answer of a finished operation is replayed, and how
+	// long the key of an unfinished operation is remembered. But if a phase has
+	// committed, a call may have been made, or the request is stored, the key is
+	// remembered until the operation ends. Retention must exceed the time for which
 	// clients retry, because a later retry runs anew. Retention is at least an hour.
 	// Default: 24 hours.
 	Retention time.Duration
@@ -90,9 +92,10 @@ type Options struct {
 	// KeyFrom finds the key in another place than the header, such as in a form or in a
 	// body. If KeyFrom finds a key, the engine ignores a key in the header, because a
 	// browser may add a key header of its own to each submission of a form. If KeyFrom
-	// returns [ErrKeyMissing], the engine uses the header. If KeyFrom returns another
-	// error, the engine refuses the request and doesn't read its record. KeyFrom may
-	// set [Request.Same] and [Request.Unread].
+	// returns [ErrKeyMissing], the engine uses the header. But if [Request.Unread] is
+	// set, the engine refuses such a request, because the key may be in the part that
+	// was not read. If KeyFrom returns another error, the engine refuses the request
+	// and doesn't read its record. KeyFrom may set [Request.Same] and [Request.Unread].
 	KeyFrom func(*Request) (string, error)
 
 	// InFlight decides how to answer a request while another attempt holds its key.
@@ -103,10 +106,11 @@ type Options struct {
 	// enough. InFlightAccept needs StatusURL. See [Engine.ServeStatus].
 	StatusURL string
 
-	// Scope finds the caller of a request. Use only verified facts, because clients
-	// that can choose their scope can read other callers' answers. The engine adds the
-	// tenant. Default: the request's verified Identity; without an Identity, a keyed
-	// request is refused (ErrScope) unless [OneScope] is set.
+	// Scope finds the caller of a request that has neither a [Request.Scope] nor a
+	// [Request.Source]. Use only verified facts, because clients that can choose their
+	// scope can read other callers' answers. The engine adds the tenant. Default: the
+	// request's verified Identity; without an Identity, such a request is refused
+	// (ErrScope) if it has a key, unless [OneScope] is set.
 	//
 	// If the request has no caller, return an empty scope or an error that matches
 	// ErrScope. If the caller can't be found now, return another error. In both cases
@@ -127,10 +131,12 @@ type Options struct {
 	Fingerprint Fingerprint
 
 	// Quota limits the new operations of each caller. The engine asks Quota before it
-	// claims a key. A caller over the limit gets a 429 with Retry-After ([ErrQuota]), and
-	// may retry with the same key. Quota never refuses a request whose key has a record,
-	// and never a completer's request. Each request of a caller over the limit costs one
-	// read of the table. Package idem/quota has an implementation. Default: none.
+	// claims a key, but not for an operation inside another operation. A caller over
+	// the limit gets a 429 with Retry-After ([ErrQuota]), and may retry with the same
+	// key. Quota never refuses a request whose key has a record, and never a
+	// completer's request. Each request of a caller over the limit costs one read of
+	// the table (with [Former], up to two). Package idem/quota has an implementation.
+	// Default: none.
 	Quota Quota
 
 	// Stored decides whether an answer of the handler is stored and replayed. Stored
@@ -139,8 +145,10 @@ type Options struct {
 	//
 	// If Stored returns false and nothing was done under the key, the client gets the
 	// answer, and the key becomes free. If something was done, an answer below 500 is
-	// withheld ([ErrUnfinished]), because the client would take it as the outcome.
-	// Answers of [Respond] and [Finish] are always stored. If an adapter's answers have
+	// withheld ([ErrUnfinished]), because the client would take it as the outcome. With
+	// Resumable, the key becomes free only after a 4xx, and such an answer below 400 is
+	// withheld even if nothing was done. Stored isn't asked about answers of [Respond]
+	// and [Finish]: they are stored whatever their status. If an adapter's answers have
 	// no status, Stored gets the status 200. Default: DefaultStored.
 	Stored func(Response) bool
 	// StoreHeaders names the response headers to store in addition to Content-Type,
@@ -165,11 +173,12 @@ type Options struct {
 	MaxRequest int
 
 	// Resumable stores the request with its claim, so that a completer can finish the
-	// operation without the client. Use Resumable only with handlers whose effects are
-	// in phases: other effects may happen twice. After an error, a panic or an unstored
-	// 5xx, the key stays taken, and the client's retry or the completer continues the
-	// operation. Only a stored answer, or an unstored 4xx before anything was done,
-	// ends the operation.
+	// operation without the client. A request with [Request.Redelivered] isn't stored.
+	// Use Resumable only with handlers whose effects are in phases: other effects may
+	// happen twice. After an error, a panic or an unstored 5xx, the key stays taken,
+	// and the client's retry or the completer continues the operation. Of the handler's
+	// outcomes, only a stored answer, or an unstored 4xx before anything was done, ends
+	// the operation.
 	Resumable bool
 	// CallsOut says that every handler calls another system ([Foreign]) before it
 	// answers. The claim then records that a call follows, which saves the write before
@@ -184,7 +193,9 @@ type Options struct {
 	// Content-Type. New refuses headers that carry secrets.
 	InputHeaders []string
 	// MaxTries is how many tries an operation has before it is stuck. Each attempt of a
-	// completer is a try, and each attempt whose answer is withheld. Default: 10.
+	// completer is a try, and each attempt whose answer is withheld. [LookUp] says
+	// which attempts with a look-up count. If a completer finds that the tries are used
+	// up and nothing was done under the key, the key becomes free instead. Default: 10.
 	MaxTries int
 
 	// Problem makes the answers that the engine gives in place of the handler.
@@ -196,16 +207,17 @@ type Options struct {
 	CORS  CORS
 	rules rules // of a preset
 
-	// Logger gets warnings and errors, never keys or bodies. Default:
-	// slog.Default(), so that the cause of a 500 or 503 is in the function's log.
+	// Logger gets warnings and errors, and the findings of ModeObserve and of look-ups,
+	// but never keys or bodies. Default: slog.Default(), so that the cause of a 500 or
+	// 503 is in the function's log.
 	Logger *slog.Logger
 	// Hooks are called as the engine works, for metrics.
 	Hooks Hooks
-	// Tracer makes a span for each step of an operation, and passes the trace on with the
-	// operation's jobs. Use Telemetry.Tracer of module github.com/samekey/samekey/otel. If
-	// Tracer is set, a record stores the trace context of its claim, and each job stores
-	// the trace context of its phase: about 60 bytes each. Default: none, and nothing is
-	// stored.
+	// Tracer makes a span for each step of an operation, and passes the trace on with
+	// the operation's jobs. Use Telemetry.Tracer of module
+	// github.com/samekey/samekey/otel. If Tracer is set, a record stores the trace
+	// context of its claim (if that trace is recorded), and each job stores the trace
+	// context of its phase: about 60 bytes each. Default: none, and nothing is stored.
 	Tracer trace.Tracer
 
 	oneScope bool // see OneScope

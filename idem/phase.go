@@ -28,9 +28,10 @@ import (
 // [ErrCondition] and doesn't try again.
 //
 // The result is stored as JSON. If the JSON would lack a field with data, at any depth,
-// Atomic refuses the result before anything commits ([ErrResult]). Atomic always returns
-// the value that it decodes from the JSON, so the first run gets the same value as a later
-// attempt.
+// Atomic refuses the result before anything commits ([ErrResult]). But if a type makes
+// its own JSON (MarshalJSON, MarshalText), Atomic doesn't notice what this JSON lacks.
+// Atomic always returns the value that it decodes from the JSON, so the first run gets
+// the same value as a later attempt.
 //
 // Every attempt must run the same phases, in the same order and with the same names. If
 // phases are renamed, repeated, reordered, nested, overlapping or left out, the attempt
@@ -41,8 +42,9 @@ import (
 // If fn returns an answer made by [Respond], the answer is committed together with
 // everything that fn gave to tx, and ends the operation.
 //
-// Outside of an operation (such as a request without a key) Atomic returns [ErrNoOperation]
-// and fn doesn't run.
+// Outside of an operation (such as a request without a key) Atomic returns
+// [ErrNoOperation] and fn doesn't run. If the request has no protection because of
+// [Options.Mode], the error is [ErrUnprotected] instead.
 func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error)) (T, error) {
 	return phase(ctx, phaseSpec{kind: atomically, name: name}, fn)
 }
@@ -50,16 +52,16 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 // Foreign is a phase whose fn may call other systems, with derived keys ([Tx.Key]).
 // Before fn runs, all earlier phases are committed, and one write records that a call
 // follows (see [Options.CallsOut]). From then on the record is kept until the operation
-// ends. If the context ends before fn begins, fn doesn't run ([ErrNoTime]). fn runs
-// once in each attempt: after a temporary conflict, the engine repeats only the commit.
-// fn's context ends when fn returns, or as soon as the [Tx] refuses a key, a write or a
-// job.
+// ends. If the context ends before fn begins, fn doesn't run ([ErrNoTime]). fn runs at
+// most once in each attempt: after a temporary conflict, the engine repeats only the
+// commit. fn's context ends when fn returns, or as soon as the [Tx] refuses a key, a
+// write or a job.
 //
 // If the process dies before the commit, the next attempt makes the call again, with
-// the same key, as long as the provider remembers the key ([Remembers]). Until the
-// phase commits, the handler's answer doesn't end the operation, whatever the answer's
+// the same key, as long as the provider remembers the key ([Remembers]). If an attempt
+// answers without the call, its answer doesn't end the operation, whatever the answer's
 // status, because the call's outcome would stay unknown. The engine withholds the
-// answer. After [Options.MaxTries] tries the operation is stuck.
+// answer, even one of [Respond]. After [Options.MaxTries] tries the operation is stuck.
 //
 // Foreign refuses a key that names only a delivery, such as the id of a message
 // ([ErrDeliveryKey]), because the same work in a second delivery would call with
@@ -70,8 +72,9 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 // to a following [Atomic] or to [Finish].
 //
 // If fn returns an error, the phase fails, and the record is kept. If the error is
-// marked by [SafeToRetry], the key may become free instead. Either way the client is
-// told to retry with the same key. See [NotIdempotent] for systems without keys.
+// marked by [SafeToRetry], the key may become free instead. Either way, if the handler
+// returns the error, the client is told to retry with the same key. See [NotIdempotent]
+// for systems without keys.
 func Foreign[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error), opts ...PhaseOption) (T, error) {
 	s := phaseSpec{kind: foreign, name: name, memory: trusted(defaults.Memory)}
 	for _, opt := range opts {
@@ -126,7 +129,7 @@ func Finish[Re any](ctx context.Context, fn func(context.Context, *Tx) (Re, erro
 //
 // Inside a phase, Stage returns [ErrPhaseOrder], since a phase may run more than once:
 // use [Tx.Stage]. After the answer Stage returns [ErrAnswered]. Outside of an operation
-// Stage returns [ErrNoOperation].
+// Stage returns [ErrNoOperation], or [ErrUnprotected] as in [Atomic].
 func Stage(ctx context.Context, jobs ...Job) error {
 	r, err := runOf(ctx)
 	if err != nil {
@@ -137,8 +140,10 @@ func Stage(ctx context.Context, jobs ...Job) error {
 
 // Respond makes a definitive answer of v. Return the answer as the error of a phase's
 // function or of the handler. The answer then ends the operation, and is stored
-// whatever its status. v must be a [Response], or have the response type of the
-// handler's adapter. Any other v fails with [ErrResult], before the commit.
+// whatever its status. But if the attempt has left out a phase or a call of an earlier
+// attempt, the answer is neither stored nor sent. v must be a [Response], or have the
+// response type of the handler's adapter. Any other v fails with [ErrResult], before
+// the commit.
 func Respond(v any) error { return &answered{v} }
 
 // SafeToRetry marks err, the error of a [Foreign] phase, to say that the phase's calls
@@ -191,7 +196,8 @@ func trusted(memory time.Duration) time.Duration { return memory - min(time.Hour
 // phase. The write before the call records the hash. With [Options.CallsOut], the first
 // call has no write before it. If the attempt fails in that call, the write that
 // releases the record also records the hash. If the process dies in that call, the hash
-// is missing.
+// is missing. For a [NotIdempotent] call without a [LookUp] no hash is recorded, since
+// no retry repeats the call.
 func Sends(service string, v any, steps ...string) PhaseOption {
 	return func(s *phaseSpec) { s.sends = append(s.sends, send{service, steps, v}) }
 }

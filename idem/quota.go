@@ -15,11 +15,12 @@ import (
 // Quota limits the new operations of callers; see [Options.Quota]. Package idem/quota
 // implements it. A Quota must be safe for concurrent use.
 type Quota interface {
-	// The engine calls Begin before each claim, to reserve a place in the caller's quota.
-	// A wait above zero means that the quota is used up for that long. An error means that
-	// the quota could not be read. In both cases the engine looks for the record of the
-	// key. If the key has a record, the request is served as always. Otherwise the request
-	// is refused: a wait leads to ErrQuota, an error to ErrUnavailable.
+	// The engine calls Begin before each claim, except inside another operation, to
+	// reserve a place in the caller's quota. A wait above zero means that the quota is
+	// used up for that long. An error means that the quota could not be read. In both
+	// cases the engine looks for the record of the key. If the key has a record, the
+	// request is served as always. Otherwise the request is refused: a wait leads to
+	// ErrQuota, an error to ErrUnavailable.
 	//
 	// If Begin returns neither a wait nor an error, the place is reserved, and end gives
 	// it back. The engine calls end exactly once: when it finds that the key has a record,
