@@ -7,8 +7,8 @@
 //	w, err := worker.New(func(o *worker.Options) { o.Telemetry = samekeyotel.Telemetry{} })
 //
 // A trace begins with the client's traceparent. It includes the claim, the phases with their
-// calls and commits, and the deliveries and consumers of the jobs. A completer's attempt and a
-// replay are separate traces, with a link to the first attempt.
+// calls and commits, and the deliveries and consumers of the jobs. A completer's attempt is a
+// separate trace. A replay is in its client's trace. Both have a link to the first attempt.
 //
 // The zero [Telemetry] uses the global providers of go.opentelemetry.io/otel. Package
 // otel has no exporter, so your program has to set up an exporter.
