@@ -20,8 +20,8 @@ var secretHeaders = []string{
 	"Dpop", "X-Payment", "Payment-Signature", KeyHeader,
 }
 
-// inputOf returns the data of r that a completer needs to run r again. The key is left
-// out. Of r.Header, the Content-Type and the headers named in headers are kept.
+// inputOf returns the data of r that a completer needs to run r again. The key's header
+// is left out. Of r.Header, the Content-Type and the headers named in headers are kept.
 func inputOf(r *Request, headers []string) *store.Input {
 	in := &store.Input{
 		Method: r.Method, Path: r.Path, Query: inText(withoutTokens(r.Query)), Identity: r.Identity, Snapshot: r.Snapshot, Body: r.Body,

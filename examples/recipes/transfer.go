@@ -1,5 +1,5 @@
-// Package recipes has the handlers of docs/start/recipes.md. The tests run each handler to
-// a crash before and after each of its calls.
+// Package recipes has the handlers of docs/start/recipes.md. The tests run each handler
+// except [Bulk.PayAll] to a crash before and after each of its calls.
 package recipes
 
 import (
