@@ -10,7 +10,8 @@ import (
 // FunctionState is the state of a function in the answer of GET /functions.
 type FunctionState struct {
 	Name string `json:"name"` // logical id
-	// PID is the id of the living process that got work most recently; 0 if there is none.
+	// PID is the id of the process whose running invocation began last. If no invocation
+	// runs, PID is the id of the idle process that was used last; 0 if there is none.
 	PID int `json:"pid"`
 	// Invocations is the number of invocations that have begun, from all sources.
 	Invocations int64 `json:"invocations"`
