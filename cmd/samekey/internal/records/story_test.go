@@ -156,7 +156,8 @@ func TestStories(t *testing.T) {
 		"released-withheld": {with(stored, func(r *store.Record) { // a completer took the operation over between two answers that were withheld
 			r.Lease, r.Run, r.LastErr, r.Tries = time.Time{}, at(2*time.Minute), "the answer 503 isn't stored", 2
 			r.Handovers = []store.Handover{
-				{At: at(time.Second), Kind: state.HandoverWithheld, Err: r.LastErr}, {At: at(time.Minute), Kind: state.HandoverCompleter},
+				{At: at(time.Second), Kind: state.HandoverWithheld, Err: r.LastErr},
+				{At: at(time.Minute), Kind: state.HandoverCompleter},
 				{At: at(2 * time.Minute), Kind: state.HandoverWithheld, Err: r.LastErr},
 			}
 		}), StoryOptions{Now: at(3 * time.Minute)}},
