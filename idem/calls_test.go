@@ -1,10 +1,12 @@
 package idem_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // Keys are of a service and a step, and differ wherever the call does.
@@ -781,16 +784,38 @@ func TestKeyOfAnAtomicIsNoCall(t *testing.T) {
 	}
 }
 
-// The text of net/http's error for a failed call contains the whole URL.
-func TestLastErrorHasNoQuery(t *testing.T) {
+// The text of net/http's error for a failed call contains the whole URL. Neither the record nor
+// a log line has the URL's query.
+func TestErrorTextsHaveNoQuery(t *testing.T) {
 	t.Parallel()
-	a := begun()
-	_, _ = a.do(t, answering(func(ctx context.Context) error {
+	call := func(ctx context.Context) error {
 		return paying(ctx, "transfer", func(*idem.Tx) error {
-			return fmt.Errorf("pay: %w", &url.Error{Op: "Post", URL: "https://bank.example/pay?token=sk_live_123", Err: io.EOF})
-		}, idem.NotIdempotent())
-	}))
-	if got := a.record(t).LastErr; strings.Contains(got, "sk_live") || !strings.Contains(got, "https://bank.example/pay?…") {
-		t.Errorf("the last error is %s, want it without the query", got)
+			return idem.SafeToRetry(fmt.Errorf("pay: %w", &url.Error{Op: "Post", URL: "https://bank.example/pay?token=sk_live_123", Err: io.EOF}))
+		})
+	}
+	for name, handler := range map[string]func(context.Context) (idem.Response, error){
+		"the handler returns the error": answering(call),
+		"the handler hides the error": func(ctx context.Context) (idem.Response, error) {
+			_ = call(ctx)
+			return idem.Response{Status: 201}, nil
+		},
+	} {
+		var mem idem.MemoryStore
+		var log bytes.Buffer
+		e := idem.New(&mem, callertest.Anybody, func(o *idem.Options) {
+			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			o.Hooks = idem.Log(o.Logger)
+		})
+		if _, err := e.Serve(t.Context(), keyed("k"), handler); err != nil {
+			t.Fatal(err)
+		}
+		records := mem.Records()
+		texts := log.String()
+		for _, r := range records {
+			texts += r.LastErr
+		}
+		if strings.Contains(texts, "sk_live") || !strings.Contains(texts, "https://bank.example/pay?…") {
+			t.Errorf("%s: the log and the record have\n%s\nwant the URL without its query", name, texts)
+		}
 	}
 }

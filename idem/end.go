@@ -94,7 +94,7 @@ func (r *run) end(ctx context.Context, o outcome) (Result, error) {
 		e.err = r.gate.fail(e.err)
 		e.cause = e.err
 	case o.err == nil && o.failed != nil && !o.outlived && !o.definitive:
-		r.ask.core.log.ErrorContext(ctx, "answer not stored: a phase had failed", "record", redact.Record(r.gate.pk), "error", o.failed)
+		r.ask.core.log.ErrorContext(ctx, "answer not stored: a phase had failed", "record", redact.Record(r.gate.pk), "error", redact.Error(o.failed))
 	}
 	return r.endUnstored(ctx, o.resp, e)
 }

@@ -33,7 +33,7 @@ func Log(logger *slog.Logger) Hooks {
 		*one.hook = func(ctx context.Context, ev Event) {
 			if logger.Enabled(ctx, slog.LevelDebug) {
 				logger.DebugContext(ctx, "request event", "event", ev.Name, "record", ev.Record, "operation", ev.ID, "route", ev.Route, "phase", ev.Phase,
-					"status", ev.Status, "jobs", ev.Jobs, "resumed", ev.Resumed, "duration_ms", inMilliseconds(ev.Duration), "error", errorText(ev.Err))
+					"status", ev.Status, "jobs", ev.Jobs, "resumed", ev.Resumed, "duration_ms", inMilliseconds(ev.Duration), "error", redact.Error(ev.Err))
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func logSummary(ctx context.Context, logger *slog.Logger, s *Summary) {
 	}
 	logger.Log(ctx, level, "request ended", "events", strings.Join(events, " "), "record", s.Record, "operation", s.ID, "route", s.Route,
 		"status", s.Status, "resumed", s.Resumed, "duration_ms", inMilliseconds(s.Duration), "jobs", jobs,
-		"calls", s.Cost.Calls, "read_units", s.Cost.ReadUnits, "write_units", s.Cost.WriteUnits, "error", errorText(s.Err))
+		"calls", s.Cost.Calls, "read_units", s.Cost.ReadUnits, "write_units", s.Cost.WriteUnits, "error", redact.Error(s.Err))
 }
 
 func (s *Summary) happened(names []happening) bool {
@@ -73,10 +73,3 @@ func (s *Summary) happened(names []happening) bool {
 }
 
 func inMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return redact.Error(err)
-}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/base/redact"
 )
 
 // Serve is [Engine.Do] with the HTTP contract: Serve finds the key in the header, passes
@@ -129,7 +130,7 @@ func (c contract) problem(ctx context.Context, r *Request, err error) Response {
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		p = problemIn(h.err)
 		p.Err = h.err
-		e.log.ErrorContext(ctx, "handler failed", "route", r.Route, "error", h.err)
+		e.log.ErrorContext(ctx, "handler failed", "route", r.Route, "error", redact.Error(h.err))
 	}
 	return c.render(r, p)
 }

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/url"
 	"runtime"
 	"slices"
 	"strconv"
@@ -918,8 +920,11 @@ func TestLogOfABatch(t *testing.T) {
 	w := &worker{}
 	w.failing("1", "a1")
 	work := func(ctx context.Context, m events.SQSMessage) error {
-		if m.MessageId == "2" {
+		switch m.MessageId {
+		case "2":
 			panic(m.Body)
+		case "4":
+			return &url.Error{Op: "Get", URL: "https://bank.example/?key=" + m.Body, Err: io.EOF}
 		}
 		return w.message(ctx, m)
 	}
@@ -940,6 +945,7 @@ func TestLogOfABatch(t *testing.T) {
 	}{
 		"nothing failed": {plain, []events.SQSMessage{message("3", "")}, nil, []string{takes, "not tried"}, 0},
 		"two failed":     {plain, []events.SQSMessage{message("1", "s3cr3t"), message("2", "s3cr3t"), message("3", "s3cr3t")}, []string{takes, first, second}, []string{"not tried", "record=3"}, 2},
+		"a URL":          {plain, []events.SQSMessage{message("4", "s3cr3t"), message("3", "")}, []string{`record=4 error="Get \"https://bank.example/?…\": EOF"`}, nil, 1},
 		"not tried":      {plain, []events.SQSMessage{inGroup("A", "a1"), inGroup("A", "a2"), inGroup("A", "a3"), inGroup("B", "b1")}, []string{notTried}, nil, 1},
 		"a hook is told": {hooked, []events.SQSMessage{inGroup("A", "a1"), inGroup("A", "a2"), message("3", "")}, []string{takes}, []string{"not tried"}, 0},
 		"a hook panics":  {panics, []events.SQSMessage{message("1", ""), message("3", "")}, []string{"record=1", "Batch.Failed"}, nil, 1},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/base/redact"
 )
 
 // course runs the records of one event: the records of a lane one after the other, and several
@@ -159,7 +160,7 @@ func (c *course[Ev, Rec, Re]) begin(ctx context.Context, i int) {
 func (c *course[Ev, Rec, Re]) came(ctx context.Context, i int) {
 	switch t := c.tasks[i]; {
 	case t.givenUp():
-		slog.WarnContext(ctx, "an overdue handler has returned", "record", c.h.batch.ID(c.recs[i]), "error", t.came)
+		slog.WarnContext(ctx, "an overdue handler has returned", "record", c.h.batch.ID(c.recs[i]), "error", redact.Error(t.came))
 	case t.came != nil && !t.untried(t.came):
 		c.h.tell(ctx, c.h.batch.Failed, "Batch.Failed", c.recs[i], t.came)
 	}
@@ -212,6 +213,6 @@ func (c *course[Ev, Rec, Re]) notTried(ctx context.Context) {
 	}
 	if n > 0 && hook == nil {
 		slog.WarnContext(ctx, "records were not tried and will be delivered again", "records", n, "of", len(c.recs),
-			"first", c.h.batch.ID(c.recs[first]), "error", c.errs[first])
+			"first", c.h.batch.ID(c.recs[first]), "error", redact.Error(c.errs[first]))
 	}
 }

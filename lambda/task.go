@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/redact"
 )
 
 // EachHandler.read converts a record to a task. An unreadable record gets a key that the engine
@@ -98,7 +99,7 @@ func (h *EachHandler[Ev, Rec, Re]) tell(ctx context.Context, hook func(context.C
 }
 
 func logFailure(ctx context.Context, id string, err error) {
-	args := []any{"record", id, "error", err}
+	args := []any{"record", id, "error", redact.Error(err)}
 	if p, ok := errors.AsType[*PanicError](err); ok {
 		args = append(args, "stack", string(p.Stack))
 	}

@@ -128,7 +128,7 @@ func (h *Handler) Serve(ctx context.Context, r idem.Request) (res idem.Result) {
 	if err != nil {
 		// The id may be logged: it comes from the provider and isn't a secret. It
 		// identifies the delivery in the provider's log.
-		h.log.ErrorContext(ctx, "webhook not handled", "endpoint", h.endpoint, "event", ev.ID, "error", err)
+		h.log.ErrorContext(ctx, "webhook not handled", "endpoint", h.endpoint, "event", ev.ID, "error", redact.Error(err))
 		res.Response = answer(err)
 		return res
 	}

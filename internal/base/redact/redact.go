@@ -12,18 +12,35 @@ import (
 )
 
 // Error returns a text of err that may be stored, logged, or sent to another function.
-// The text is cut to 256 bytes of valid UTF-8. If err wraps a [url.Error], Error removes
-// the query of its URL, since queries may contain keys and card numbers. err must not be
-// nil.
+// The text is cut to 256 bytes of valid UTF-8. Error removes the query of each
+// [url.Error] that err wraps, since queries may contain keys and card numbers. If err is
+// nil, the text is "".
 func Error(err error) string {
-	s := err.Error()
-	if u, ok := errors.AsType[*url.Error](err); ok {
+	if err == nil {
+		return ""
+	}
+	return Cut(withoutQueries(err.Error(), err))
+}
+
+// withoutQueries removes from the text s the query of each url.Error in the tree of err.
+func withoutQueries(s string, err error) string {
+	if u, ok := err.(*url.Error); ok { //nolint:errorlint // the function itself follows the wrapped errors
 		if bare, _, cut := strings.Cut(u.URL, "?"); cut {
 			s = strings.ReplaceAll(s, u.URL, bare+"?…")
 			s = strings.ReplaceAll(s, strconv.Quote(u.URL), strconv.Quote(bare+"?…"))
 		}
 	}
-	return Cut(s)
+	switch w := err.(type) { //nolint:errorlint // as above
+	case interface{ Unwrap() error }:
+		if inner := w.Unwrap(); inner != nil {
+			s = withoutQueries(s, inner)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range w.Unwrap() {
+			s = withoutQueries(s, inner)
+		}
+	}
+	return s
 }
 
 // Decoding returns an error of encoding/json without the decoded value. encoding/json

@@ -20,6 +20,8 @@ func TestErrorText(t *testing.T) {
 	}{
 		"short":             {errors.New("down"), "down"},
 		"a query":           {fmt.Errorf("pay: %w", post("https://bank.example/pay?token=sk_1")), `pay: Post "https://bank.example/pay?…": EOF`},
+		"two queries":       {errors.Join(post("https://a.example?k=1"), fmt.Errorf("b: %w", post("https://b.example?k=2"))), "Post \"https://a.example?…\": EOF\nb: Post \"https://b.example?…\": EOF"},
+		"none":              {nil, ""},
 		"no query":          {post("https://bank.example/pay"), `Post "https://bank.example/pay": EOF`},
 		"too long":          {errors.New(strings.Repeat("x", 300)), strings.Repeat("x", 256)},
 		"cut within a rune": {errors.New(strings.Repeat("x", 255) + "é"), strings.Repeat("x", 255)},
