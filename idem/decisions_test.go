@@ -837,6 +837,21 @@ func TestForgetOfASealedRecord(t *testing.T) {
 	}
 }
 
+// A freed record whose contents can't be opened is not "already erased": it still has its caller.
+func TestEraseOfASealedFreedRecord(t *testing.T) {
+	t.Parallel()
+	mem := new(idem.MemoryStore)
+	_, _ = idem.New(mem, callertest.Anybody).Do(t.Context(), ann, func(context.Context) (idem.Response, error) { return idem.Response{}, errDown })
+	closed := &spoilt{Store: mem, load: func(ctx context.Context, pk string) (*store.Record, error) {
+		r, err := mem.Load(ctx, pk)
+		r.Scope = "" // as the decoder of dynamo leaves a sealed scope
+		return r, errors.Join(err, store.ErrSealed)
+	}}
+	if err := idem.New(closed, callertest.Anybody).Erase(t.Context(), state.TicketFor(one(mem)), "jane"); errors.Is(err, jobs.ErrMoved) || !errors.Is(err, store.ErrSealed) {
+		t.Errorf("got %v, want store.ErrSealed", err)
+	}
+}
+
 // Nobody decides about another namespace's records, or without the time to do so.
 func TestDecisionsThatDoNotBegin(t *testing.T) {
 	t.Parallel()

@@ -69,7 +69,7 @@ func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 	if s.Seen.Owner != "" {
 		seen = &s.Seen
 	}
-	return e.core.decide(ctx, "settle", pk, seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+	return e.core.decide(ctx, "settle", pk, seen, false, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		if !state.Settleable(rec, decision, now) {
 			return nil, fmt.Errorf("%w: the operation is not stuck", jobs.ErrMoved)
 		}
@@ -101,7 +101,7 @@ func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 // known whether the lease was ended. The parameter by is the operator's name, which the
 // record stores.
 func (e *Engine) EndLease(ctx context.Context, seen jobs.Ticket, by string) error {
-	return e.core.decide(ctx, "end lease", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+	return e.core.decide(ctx, "end lease", seen.PK, &seen, false, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		return fitting(state.LeaseEnded(rec, now, by))
 	})
 }
@@ -124,7 +124,7 @@ type Loss = state.Loss
 // delivery that has begun continues. A drain that is behind may also deliver such a job
 // from the table's stream, unless the job is parked or is a later job.
 func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accepted Loss) (lost []string, _ error) {
-	err := e.core.decide(ctx, "forget", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+	err := e.core.decide(ctx, "forget", seen.PK, &seen, false, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		lost = nil
 		for _, name := range slices.Sorted(maps.Keys(rec.Jobs)) {
 			lost = append(lost, state.JobID(rec.ID, name))
@@ -149,7 +149,7 @@ func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accept
 // undelivered jobs; or the record is erased already. Erase returns [store.ErrSealed] if
 // the record's contents are sealed and can't be opened.
 func (e *Engine) Erase(ctx context.Context, seen jobs.Ticket, by string) error {
-	return e.core.decide(ctx, "erase", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+	return e.core.decide(ctx, "erase", seen.PK, &seen, true, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		return fitting(state.Erased(rec, now, by))
 	})
 }
@@ -165,13 +165,18 @@ func fitting(next *store.Record, err error) (*store.Record, error) {
 
 // core.decide writes an operator's decision. The function next returns the record with
 // the decision. If the record was written after the ticket seen was made, decide
-// returns [jobs.ErrMoved]. seen may be nil.
-func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, next func(*store.Record, time.Time) (*store.Record, error)) error {
+// returns [jobs.ErrMoved]. seen may be nil. open says that next looks at the record's
+// contents: decide then returns [store.ErrSealed] if the contents can't be opened.
+func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, open bool, next func(*store.Record, time.Time) (*store.Record, error)) error {
 	a, err := e.unattended(ctx, pk)
 	if err != nil {
 		return err
 	}
-	rec, err := a.readsClosed(ctx, a.times.lastCall)
+	read := a.readsClosed
+	if open {
+		read = a.reads
+	}
+	rec, err := read(ctx, a.times.lastCall)
 	for round := 1; err == nil; round++ {
 		if seen != nil && (rec == nil || rec.Owner != seen.Owner || rec.Ver != seen.Ver) {
 			return recordError(op, pk, fmt.Errorf("%w: somebody has written it since it was read", jobs.ErrMoved))
@@ -185,7 +190,7 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 		// of the attempt that held the record.
 		held, _, werr := a.writer().write(ctx, change{prev: rec, next: to, rerun: true}, a.times.lastCall, maxRounds)
 		if werr != nil {
-			if held, err = a.readsClosed(ctx, a.times.lastCall); err != nil {
+			if held, err = read(ctx, a.times.lastCall); err != nil {
 				return unavailable(op, pk, fmt.Errorf("%w: %w", store.ErrUnknown, errors.Join(werr, err)))
 			}
 		}
@@ -205,7 +210,7 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 	return err
 }
 
-// readsClosed reads the record for a change that perhaps doesn't need the record's
+// attempt.readsClosed reads the record for a change that perhaps doesn't need the record's
 // contents. If the contents are sealed and can't be opened, readsClosed returns the record
 // without them. If the change needs the contents after all, the store refuses the write.
 func (a *attempt) readsClosed(ctx context.Context, until time.Time) (*store.Record, error) {

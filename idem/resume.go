@@ -162,7 +162,7 @@ func (a *attempt) takeOnce(ctx context.Context, t store.Take) (rec *store.Record
 func (a *attempt) reads(ctx context.Context, until time.Time) (*store.Record, error) {
 	rec, err := a.writer().read(ctx, a.ask.home.pk, until)
 	if err != nil {
-		return nil, unavailable("resume", a.ask.home.pk, err)
+		return nil, unavailable("read", a.ask.home.pk, err)
 	}
 	return rec, nil
 }
