@@ -41,9 +41,10 @@ type Tx struct {
 }
 
 // Write adds writes to the commit. The phase fails with [ErrWrite] after a nil write, a
-// write that could not be built (Write.Err), or a write in a [Foreign]. The store refuses
-// a commit with two writes of the same item. A checked read and a write of the same item
-// count as one write.
+// write that could not be built (Write.Err), or a write in a [Foreign]. The store
+// refuses a commit with two writes of the same item. A checked read and a write of the
+// same item count as one write; only a dynamo.Raw write can't be combined with a
+// checked read.
 func (tx *Tx) Write(writes ...Write) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -64,13 +65,18 @@ func (tx *Tx) Write(writes ...Write) {
 }
 
 // Stage adds jobs to the commit. After the commit each job is delivered at least once,
-// under the job's own id ([state.JobID]). If the phase does not commit, the jobs are never
-// delivered. Three kinds of jobs fail the phase ([ErrWrite], [store.ErrTooLarge]):
+// under the job's own id ([state.JobID]). docs/start/jobs.md has the exceptions:
+// cancelled jobs, and jobs that can't be delivered. If the phase does not commit, the
+// jobs are never delivered. Three kinds of jobs fail the phase ([ErrWrite],
+// [store.ErrTooLarge]):
 //
 //   - a job in a [Foreign];
-//   - an invalid job: without a Kind, with Args that aren't JSON, or with Args of more than
-//     250 KiB in the form that a sink sends;
-//   - a job that doesn't fit into the record.
+//   - an invalid job: without a Kind, with a Kind of more than 128 bytes, with a Kind
+//     or Group that isn't UTF-8, with Tries, Failed or Begun, with an At further in the
+//     future than [Options.Retention], with Args that aren't JSON, or with Args of more
+//     than 250 KiB in the form that a sink sends;
+//   - a job that doesn't fit into the record, or is one too many: at most 50 jobs may
+//     wait in a record.
 func (tx *Tx) Stage(jobs ...Job) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -93,10 +99,11 @@ func (tx *Tx) Stage(jobs ...Job) {
 //
 // The key is made from the operation, the service and the step. A call without a step
 // has a number instead. The number counts the earlier phases that have called service
-// without a step. The phase's name and position don't matter, so phases can be renamed,
-// inserted and removed while operations are under way. Services and steps must not be
-// renamed: under the new name the call would have another key, and so could be made
-// twice.
+// without a step, and the earlier phases whose result a person has given. The phase's
+// name doesn't matter, nor do calls to other services. But an operation under way
+// survives only the changes of phases that docs/operate/changes.md lists. Services and
+// steps must not be renamed: under the new name the call would have another key, and so
+// could be made twice.
 //
 // If a phase calls a service more than once, give each call a step. Key returns the
 // same key again if one run of a phase calls a service twice without a step, or if this

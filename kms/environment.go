@@ -14,7 +14,8 @@ import (
 //	                     default: table=NAME, where NAME is the table in IDEM_TABLE
 //	IDEM_TABLE           name or ARN of the table; required without SAMEKEY_KMS_CONTEXT
 //
-// getenv is os.Getenv or a substitute. An error begins with the name of the wrong variable.
+// getenv is os.Getenv or a substitute. The error about a variable begins with the
+// variable's name.
 func FromEnvironment(api API, getenv func(string) string) (*Provider, error) {
 	const keys, pairs, table = "SAMEKEY_KMS_KEYS", "SAMEKEY_KMS_CONTEXT", "IDEM_TABLE"
 	named := strings.FieldsFunc(getenv(keys), separates)

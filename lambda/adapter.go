@@ -39,9 +39,10 @@ type Adapter[Ev, Re any] struct {
 	//
 	// If the event is of another kind, Request returns an error that matches
 	// [ErrEvent]. [Handler] returns this error, because no client waits for an HTTP
-	// answer. For any other error, the client gets the status in the engine's table of
-	// errors, or 400 if the table lacks the error. With any other error, Request should
-	// also return the parts of the request that it could read.
+	// answer. After any other error, [idem.Engine.Refuse] makes the client's answer.
+	// But if the engine doesn't act on the request or only observes
+	// ([idem.ModeObserve]), the handler runs. With any other error, Request should also
+	// return the parts of the request that it could read.
 	Request func(ctx context.Context, ev Ev) (idem.Request, error)
 
 	// Event is the inverse of Request: it makes an event from a request r that a record
@@ -52,7 +53,10 @@ type Adapter[Ev, Re any] struct {
 	Event func(r idem.Request) (Ev, error)
 
 	// Response converts the handler's answer to the engine's form. If Response returns
-	// an error, this has the same effect as an error of the handler.
+	// an error, this has the same effect as an error of the handler, with two
+	// exceptions. If the engine doesn't act on the request, the handler's answer is
+	// returned unchanged. With an adapter of [Direct], the operation is done, but its
+	// result isn't kept ([idem.ErrNotKept]).
 	Response func(re Re) (idem.Response, error)
 
 	// Reply converts a first or a replayed answer to the source's response.

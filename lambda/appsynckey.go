@@ -26,7 +26,8 @@ import (
 // [DirectOptions.Scope], or use [idem.OneScope] if all callers may share their keys.
 //
 // The parameter caller has further pointers, which begin at the payload's identity and
-// lead to the caller's name. Two kinds of calls are refused without such pointers:
+// lead to the caller's name. With such pointers, a call with an API key is always
+// refused ([idem.ErrKeyInvalid]). Two kinds of calls are refused without such pointers:
 //   - Calls through a Lambda authorizer, which has no standard field for the caller. Use, for
 //     example, AppSyncKey("/key", "/resolverContext/user").
 //   - Calls by a session of a role that isn't of IAM Identity Center: the session may be a

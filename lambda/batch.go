@@ -28,8 +28,10 @@ type Batch[Ev, Rec, Re any] struct {
 
 	// Key returns the name of a record's work. If several records have the same key,
 	// the work is done only once. The record fails if Key returns an error, or a key
-	// that isn't 1 to 255 visible ASCII characters. "" means no key: the record then
-	// fails, unless the engine has [idem.KeyOptional]. Required.
+	// that isn't 1 to 255 visible ASCII characters, or a new key shorter than
+	// [idem.Options.MinKey]. "" means no key: the record then fails, unless the engine
+	// has [idem.KeyOptional]. In [idem.ModeObserve] and [idem.ModeOff] the handler runs
+	// in all these cases. Required.
 	Key func(rec Rec) (string, error)
 
 	// Request converts a record to a request without a key. Set Source to the source,
@@ -60,8 +62,8 @@ type Batch[Ev, Rec, Re any] struct {
 	Name string
 
 	// Scope replaces the source as the scope of the keys. Batches with the same Scope
-	// share keys. For example, a queue can share keys with a second queue, to which an
-	// operator moves dead letters. If a source delivers each record to several
+	// and Name share keys. For example, a queue can share keys with a second queue, to
+	// which an operator moves dead letters. If a source delivers each record to several
 	// functions, each function has separate keys, whatever Scope is. Default: the
 	// source.
 	Scope string
@@ -83,12 +85,13 @@ type Batch[Ev, Rec, Re any] struct {
 	// ([idem.ErrDeliveryKey]). A key that names the work is better than this option.
 	CallsAgainAfterRedrive bool
 
-	// Concurrency is how many records run at once. Records of a group run one after the
-	// other, and so do records outside groups that have the same key. A handler that
-	// hasn't returned in its time (see RecordTimeout) is overdue: it may run until the
-	// event's end, but no longer counts, so the next record begins. 0 means 10; 1 means
-	// one record after the other. The handler must be safe for concurrent use, unless
-	// Concurrency is 1 and no handler is ever overdue.
+	// Concurrency is how many records of an event run at once. Records of a group run
+	// one after the other, and so do records outside groups that have the same key. A
+	// handler that hasn't returned in its time (see RecordTimeout) is overdue: it may
+	// run on (see [EachHandler.Handle]), but no longer counts, so the next record
+	// begins. 0 means 10; 1 means one record after the other. The handler must be safe
+	// for concurrent use, unless Concurrency is 1, no handler is ever overdue, and the
+	// process has one invocation at a time.
 	Concurrency int
 
 	// RecordTimeout is the longest time from a handler's start until the handler's
@@ -104,10 +107,10 @@ type Batch[Ev, Rec, Re any] struct {
 	// the record's content.
 	Failed func(ctx context.Context, rec Rec, err error)
 
-	// NotRun is called for each sound record whose handler was not run; [ErrNotRun]
-	// lists the reasons. The source delivers the record again, as after a failure. err
-	// matches ErrNotRun. NotRun is called at the event's end, for one record after the
-	// other. nil: one warning line for the event on slog.Default.
+	// NotRun is called for each record whose handler was not run for one of the reasons
+	// that [ErrNotRun] lists. The source delivers the record again, as after a failure.
+	// err matches ErrNotRun. NotRun is called at the event's end, for one record after
+	// the other. nil: one warning line for the event on slog.Default.
 	NotRun func(ctx context.Context, rec Rec, err error)
 
 	shared bool // several functions may get the same record, and each does its own work for it

@@ -36,7 +36,7 @@ import (
 // A record has no key if [Batch.Key] returns "" and no error. Such a record fails. But
 // if the engine has [idem.KeyOptional], h runs for each delivery of the record.
 // [idem.KeyGenerate] doesn't help, since the next delivery would get another key. If
-// [Batch.Key] returns an error, the record fails in every mode.
+// [Batch.Key] returns an error, the record fails in every [idem.KeyMode].
 //
 // h runs for several records at once, each in its own goroutine ([Batch.Concurrency]). The context
 // of a run ends when the record's share of the invocation's time is over, or earlier if

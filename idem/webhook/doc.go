@@ -21,9 +21,9 @@
 //
 // # What it guarantees
 //
-//   - Nothing is parsed, stored or handled before a valid and recent signature
-//     over the body's bytes is found.
-//   - An event is identified by the provider's id. Each delivery of the event runs the
+//   - Nothing of the body is parsed, and nothing is stored or handled, before a valid
+//     and recent signature over the body's bytes is found.
+//   - An event is identified by the provider's id. Deliveries of the event run the
 //     handler until one run has succeeded. After that, no delivery runs the handler while
 //     the record is kept (31 days by default). Of several simultaneous deliveries, only one
 //     runs the handler.
@@ -32,7 +32,8 @@
 //     the event again, for days.
 //   - The effects of the handler's phases ([idem.Atomic], [idem.Finish]) commit together
 //     with the record of the event. So the effects happen once even if the process dies.
-//   - Logs and errors hold no secrets and no bodies.
+//   - Logs and errors hold no secrets and no bodies, except what your handler writes
+//     into its own errors.
 //
 // # What it doesn't guarantee
 //

@@ -29,21 +29,26 @@ type Handler struct {
 	refused  func(context.Context, idem.Event)
 }
 
-// New returns a handler that calls fn once for each event that v accepts.
+// New returns a handler that calls fn for each event that v accepts, until a call has
+// succeeded.
 //
 // The parameter endpoint is the receiver's name, which becomes a part of each record. An
 // event that is sent to two endpoints is handled twice. After a change of the name, all
 // earlier events count as new. Use a different name for each account at a provider and for
 // each URL.
 //
-// If fn returns nil, the event is recorded as handled, and later deliveries are
-// answered 200 without calling fn. fn should also return nil for an irrelevant event.
-// If fn returns an error, such as the error of a phase, the answer is 500, and the
-// provider tries again. The next try runs fn anew, and skips phases that have
-// committed. A panic has the same effect as an error and is logged with its stack; in a
-// Lambda function the process then ends. If fn returns an error that [idem.Respond]
-// made, the event is recorded as handled, even if a phase has failed. The value in the
-// error doesn't matter.
+// If fn returns nil, and neither a phase nor the store has failed, the event is
+// recorded as handled, and later deliveries are answered 200 without calling fn. fn
+// should also return nil for an irrelevant event. If fn returns an error, such as the
+// error of a phase, the answer is 500, or 409 if the operation is stuck, and the
+// provider tries again. But after the commit of [idem.Finish] the event is handled,
+// whatever fn returns. The next try runs fn anew, and skips phases that have committed.
+// A panic has the same effect as an error and is logged with its stack; in a Lambda
+// function the process then ends.
+//
+// If fn returns an error that [idem.Respond] made, the event is recorded as handled,
+// even if a phase has failed. But the event isn't recorded if fn has left out a phase
+// or a call of an earlier attempt. The value in the error doesn't matter.
 //
 // optFns set the engine's options; two defaults differ from those of package idem. The
 // default of Retention is 31 days, since a user of Stripe can resend an event for up to
@@ -57,7 +62,8 @@ type Handler struct {
 // reported to Hooks.Refused. The Route of the reported idem.Event is the endpoint's
 // name.
 //
-// New panics if store, v or fn is nil, if endpoint is empty, or if an option is invalid.
+// New panics if v or fn is nil, if store is nil (except in [idem.ModeOff]), if endpoint
+// is empty, or if an option is invalid.
 func New(store store.Store, endpoint string, v Verifier, fn func(context.Context, Event) error, optFns ...func(*idem.Options)) *Handler {
 	if endpoint == "" || v == nil || fn == nil {
 		panic("webhook: New: endpoint, verifier and handler are required") //nolint:forbidigo // a mistake in the program
