@@ -8,9 +8,10 @@ import (
 )
 
 // Stripe sets the contract of Stripe's API v2: keys on POST and DELETE, kept for 30
-// days; after a failure, a retry runs the handler again; errors have Stripe's shape. A
-// DELETE without a key goes to the handler as if there were no engine, since some of
-// Stripe's clients send a DELETE without a key on paths that begin with /v1/.
+// days; after a server error (5xx), a retry runs the handler again; errors have
+// Stripe's shape. A DELETE without a key goes to the handler as if there were no
+// engine, since some of Stripe's clients send a DELETE without a key on paths that
+// begin with /v1/.
 func Stripe(o *Options) {
 	o.Retention = 30 * 24 * time.Hour
 	o.Methods = []string{http.MethodPost, http.MethodDelete}
@@ -20,7 +21,8 @@ func Stripe(o *Options) {
 
 // StripeV1 sets the contract of Stripe's API v1: optional keys on POST, kept for 24
 // hours. If the handler answers with a server error (5xx), the answer is stored and
-// replayed. If the handler returns an error or panics, the key is freed instead.
+// replayed, unless a phase has failed. If the handler returns an error or panics, no
+// answer is stored, and the key is freed as [Engine.Do] describes.
 func StripeV1(o *Options) {
 	o.Retention = 24 * time.Hour
 	o.Methods = []string{http.MethodPost}
@@ -48,9 +50,10 @@ func IETF(o *Options) {
 // A retry must have the same query, and a body with the same JSON value. White space,
 // the order of members and the escapes in a string make no difference. Numbers are
 // compared by their exact values, so 1.0 equals 1. A null differs from an absent
-// member. ACP refuses three kinds of bodies (ErrRequest): a body that isn't JSON; a
-// body of more than 1 MiB; and a body with two members of the same name (ignoring
-// case), which two parsers may read differently.
+// member. ACP accepts an empty body. It refuses these bodies (ErrRequest): a body that
+// isn't JSON in UTF-8; a body of more than 1 MiB or 200 levels; a body with two members
+// of the same name (ignoring case), which two parsers may read differently; and a body
+// with half of a surrogate pair.
 func ACP(o *Options) {
 	commerce(o, func(r *Request) ([]byte, error) { return exactJSON(r.Body) }, "acp")
 	o.Retention = 24 * time.Hour
@@ -143,7 +146,7 @@ func (r *rules) validate(o *Options) error {
 // [Options.MinKey] sets another minimum. These callers have a status resource only if
 // [Options.StatusURL] is set, since anybody who knows a key then sees the key's answer
 // there. Each caller with a verified identity keeps a separate scope, and so does each
-// tenant. OneScope has no effect if [Options.Scope] is set. If [Options.Resumable] is
-// set, the handlers must not look for a token in the request, since a completer's request
-// has none: see [Options.CallerFromOp].
+// tenant. OneScope changes no scope if [Options.Scope] is set. If [Options.Resumable]
+// is set, the handlers must not look for a token in the request, since a completer's
+// request has none: see [Options.CallerFromOp].
 func OneScope(o *Options) { o.oneScope = true }

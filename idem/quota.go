@@ -34,7 +34,8 @@ type Quota interface {
 // QuotaRequest describes a request to a [Quota]. A QuotaRequest holds no key and no body.
 type QuotaRequest struct {
 	// Caller is the request's scope, without [Request.Operation]. Caller may name a
-	// person: don't log it. Under [OneScope] all callers have the same Caller.
+	// person: don't log it. Under [OneScope] all unverified callers of a tenant have
+	// the same Caller.
 	Caller string
 	// Route is the request's route. If the request has no route, Route is
 	// [Request.Operation], such as the name of a batch.

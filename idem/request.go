@@ -10,8 +10,9 @@ import (
 
 // Request is a request in a form that is independent of the transport.
 type Request struct {
-	// Key is the idempotency key. [Engine.Serve] takes the key from the header. A program
-	// that calls [Engine.Do] sets Key itself.
+	// Key is the idempotency key. If Key is empty, [Engine.Serve] finds the key by
+	// [Options.KeyFrom] or in the header. A program that calls [Engine.Do] sets Key
+	// itself.
 	Key string
 
 	// Scope is the caller's name, set by a custom adapter. Equal keys in two scopes are
@@ -75,11 +76,12 @@ type Request struct {
 	// message's receive count above one. The engine then reads the record before it claims
 	// the key. Adapters set ReadFirst.
 	ReadFirst bool
-	// DeliveryKey means that Key names a delivery and not the work. After the source has
-	// given up, the same work may come back under another key. It is then a new operation
-	// with new derived keys, so other systems would carry out the same calls again.
-	// Therefore the engine refuses [Foreign] phases, and refuses jobs in every commit
-	// except the last ([ErrDeliveryKey]).
+	// DeliveryKey means that Key names a delivery and not the work. After the source
+	// has given up, the same work may come back under another key. It is then a new
+	// operation with new derived keys, so other systems would carry out the same calls
+	// again. Therefore the engine refuses [Foreign] phases, and refuses jobs in every
+	// commit except the last ([ErrDeliveryKey]). It refuses neither if the record was
+	// claimed without DeliveryKey.
 	DeliveryKey bool
 	// Redelivered means that the source repeats the request until the request is done. So
 	// the operation needs no completer, and an engine with [Options.Resumable] doesn't
@@ -99,9 +101,9 @@ type Request struct {
 	// Asynchronous.
 	Asynchronous bool
 
-	// Trace is the trace context of the request, for [Options.Tracer]. Adapters set Trace
-	// if the context came with a message. Default: the trace context in the request's
-	// headers.
+	// Trace is the trace context of the request, for [Options.Tracer]. Adapters set
+	// Trace if the context came with a message. Default: the trace context in the
+	// request's headers; none if Redelivered is set.
 	Trace trace.Context
 
 	// Answer converts a value of the handler's own response type to a Response, for

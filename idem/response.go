@@ -22,14 +22,18 @@ type Response = store.Response
 type Result struct {
 	Response
 
-	// Replayed is true if the answer was stored before: the handler did not run.
+	// Replayed is true if the answer was stored before. The handler did not run, with
+	// two exceptions: another attempt overtook this one and stored its answer; or the
+	// store reported the write of this answer as failed, although it was applied.
 	Replayed bool
-	// Passed is true if the engine did nothing for the request. The answer is then the
-	// handler's answer, unchanged.
+	// Passed is true if the engine did nothing for the request and the answer is the
+	// handler's answer, unchanged. Passed is false if the engine added the header
+	// Idempotency-Status to the answer.
 	Passed bool
-	// Unstored is true if the handler's answer should have been stored but could not be.
-	// The handler's effect has happened. A retry after the end of the lease runs the
-	// handler again.
+	// Unstored is true if the handler's answer should have been stored but could not
+	// be. The handler's effect has happened. A retry after the end of the lease runs
+	// the handler again, unless the write was applied although it was reported as
+	// failed.
 	Unstored bool
 	// Expires is the end of the key's lifetime; zero if unknown.
 	Expires time.Time

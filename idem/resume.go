@@ -36,7 +36,7 @@ type ResumeOptions struct {
 // A nil error means that the operation now has its answer. [jobs.ErrMoved] means that
 // nothing is left to do for the ticket: usually because the record has changed since,
 // or because Resume freed the key, under which nothing was done. Three errors mean that
-// nothing has changed:
+// nothing has changed, unless they also match [ErrLeaseLost]:
 //
 //   - [ErrInFlight]: the lease has not ended. Try again after [Error.RetryAfter].
 //   - [jobs.ErrNotMine]: the operation belongs to another handler or tenant.
@@ -44,12 +44,13 @@ type ResumeOptions struct {
 //
 // After ErrNotKept, a retry of the client can still finish the operation. If no retry
 // comes within [Options.Retention] of the most recent attempt, the operation becomes
-// stuck.
+// stuck, or its key is freed if nothing was done under it.
 //
 // [ErrStuck] means that the operation waits for an operator, for example because
 // [Options.MaxTries] tries have failed. After any other error, a later ticket may
 // succeed. If Resume had taken the operation over before such an error, it has tried to
-// release the record. The returned error contains the handler's own error as text.
+// release the record. But if the write of the answer failed, Resume may have kept the
+// lease. The returned error contains the handler's own error as text.
 func (e *Engine) Resume(ctx context.Context, t jobs.Ticket, fn func(context.Context, *Request) (Response, error), optFns ...func(*ResumeOptions)) (Result, error) {
 	began := time.Now()
 	a, err := e.core.unattended(ctx, t.PK)

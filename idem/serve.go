@@ -12,9 +12,9 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Serve is [Engine.Do] with the HTTP contract: Serve finds the key in the header, passes
-// requests with methods outside of [Options.Methods] to fn, and turns every refusal into
-// an answer. Adapters and [Engine.Middleware] use Serve.
+// Serve is [Engine.Do] with the HTTP contract: Serve finds the key ([Request.Key]),
+// passes requests with methods outside of [Options.Methods] to fn, and turns every
+// refusal into an answer. Adapters and [Engine.Middleware] use Serve.
 //
 // Serve returns an error only if fn fails and the request has passed: the engine did
 // nothing for the request ([Result.Passed]). The error is then fn's own. If fn panics,

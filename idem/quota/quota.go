@@ -17,15 +17,18 @@ type Limits struct {
 	PerMinute int
 	// Burst is how many new operations may begin at once. Default: PerMinute.
 	Burst int
-	// Open is how many operations may run at once in this process. Each record of an event
-	// is an operation. A Lambda function doesn't need Open if each process serves one
-	// request at a time. Such a function's reserved concurrency limits all callers
-	// together.
+	// Open is how many new operations may run at once in this process. An attempt that
+	// takes over an operation doesn't count. Each record of an event is an operation. A
+	// Lambda function doesn't need Open if each process serves one request at a time.
+	// Such a function's reserved concurrency limits all callers together.
 	Open int
-	// Bytes is how many bytes of records a caller may have in the table. The limit counts
-	// the records that were written within the retention: by this process, or by all
-	// processes if [Options.Shared] is set. The size of a record includes the answer, and
-	// is measured before compression. At most half of Bytes may be written in one burst.
+	// Bytes is how many bytes of records a caller may have in the table. The limit
+	// counts the records that were written within the retention: by this process, or by
+	// all processes if [Options.Shared] is set. The size of a record includes the
+	// answer, and is measured before compression. At most half of Bytes may be written
+	// in one burst. But an operation may begin if its request fits, because its answer
+	// isn't known yet. So operations with large answers may exceed both limits. Then
+	// the caller waits longer.
 	Bytes int64
 }
 
