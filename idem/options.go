@@ -167,9 +167,8 @@ type Options struct {
 	// new requests are stored. MaxRequest is then at most 10 MiB. Middleware still
 	// reads bodies of up to 10 MiB. If a request's key has a record, the engine
 	// compares the request with the record and answers, whatever MaxRequest is. A new
-	// request is stored, even if the handler then refuses it. Each KB costs one write
-	// unit, or two if the request is over 4 KB. Default: 10 MiB; with Resumable 256
-	// KiB.
+	// request is stored, even if the handler then refuses it. Each KB costs two write
+	// units. Default: 10 MiB; with Resumable 256 KiB.
 	MaxRequest int
 
 	// Resumable stores the request with its claim, so that a completer can finish the
