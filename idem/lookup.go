@@ -110,8 +110,10 @@ func (p *phaseRun) fits() error {
 }
 
 // lookUp asks for the outcome of the phase's call if the call is in doubt and can't
-// simply be repeated. done reports that the phase has its result, or that the run has
-// ended. If done is false and err is nil, the call may be made.
+// simply be repeated. If another call is in doubt, lookUp makes the operation stuck: the
+// other call may be this phase's call under an earlier name. done reports that the phase
+// has its result, or that the run has ended. If done is false and err is nil, the call
+// may be made.
 func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []byte, done bool, err error) {
 	if err := p.fits(); err != nil {
 		return nil, false, p.run.gate.fail(err)
@@ -119,11 +121,11 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 	tx := p.run.progress.tx()
 	d := p.spec.doubtful(p.spec.only(tx.made))
 	rec, now := p.run.record(), p.run.ask.core.opt.Now()
-	if !d.Asks(rec, now) {
-		return nil, false, nil
-	}
-	if call := d.Stranger(rec); call != "" {
+	switch call := d.Stranger(rec); {
+	case call != "":
 		return nil, true, p.markLookUpStuck(ctx, d, nil, fmt.Sprintf("the outcome of the call %s is unknown, and the look-up of phase %q asks for another call", call, d.Phase))
+	case !d.Asks(rec, now):
+		return nil, false, nil
 	}
 	if call := p.differs(sent); call != "" {
 		return nil, true, p.markLookUpStuck(ctx, d, nil, fmt.Sprintf("the outcome of phase %q is unknown: the call %s may have been made with other parameters than it would send now", d.Phase, call))

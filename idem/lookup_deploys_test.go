@@ -145,3 +145,22 @@ func TestCallsAfterTheirLeaseWasEnded(t *testing.T) {
 		t.Errorf("got %d payments and %v, want one, and too early to tell", len(paid), err)
 	}
 }
+
+// A repeatable call in doubt whose Sends gives another name (a deploy added a step): the record
+// names the first call, so the engine can know that the second one would be another payment.
+func TestALookedUpCallKeepsItsName(t *testing.T) {
+	t.Parallel()
+	good := func() error { return nil }
+	for _, fails := range []bool{false, true} {
+		b, op := new(keyless), begun()
+		if fails {
+			_, _ = op.do(t, b.pays("pay", true, func() error { return errDown }, nil))
+		} else {
+			op.dies(t, func(die func()) handler { return b.pays("pay", true, func() error { die(); return nil }, nil) })
+		}
+		op.clock.Advance(20 * time.Minute)
+		if _, err := op.do(t, b.pays("pay", true, good, []string{"x"})); len(b.paid) != 1 {
+			t.Errorf("failed %t: got %d payments and %v, want one", fails, len(b.paid), err)
+		}
+	}
+}
