@@ -113,7 +113,8 @@ class Releases:
         if (golden := f"v{version.rpartition('.')[0]}") != "v0.1":
             self.run(f"go test ./dynamo -run '^TestGoldenItems$' -write-golden {golden} && git add -A && git diff --cached --quiet || git commit --quiet -m 'dynamo: keep records'")
         self.measures()
-        for command in (commands[0], commands[3], commands[4]):
+        smoke.expect("the push that starts release.yml: more than three tags at once start no workflow", commands[-1], f"git push origin v{version}")
+        for command in (commands[0], *commands[3:]):
             self.run(command)
         tags = self.run(f"git -C {self.work}/origin.git tag --list '*v{version}'").split()
         modules = [tag.removesuffix(f"v{version}").rstrip("/") or "." for tag in tags]
