@@ -136,14 +136,11 @@ func drawNonces(b []byte) {
 // ask.inside reports whether ctx belongs to the key's operation, or to an operation nested
 // in it. Without this check, a handler that is wrapped twice would never run: the inner
 // wrapper would refuse the request as in flight. If ctx belongs to the operation, but the
-// request differs, the error is ErrMismatch.
+// request differs, the error is ErrMismatch; if it can't be compared, ErrIncomparable.
 func (q *ask) inside(ctx context.Context) (bool, error) {
 	for op, _ := FromContext(ctx); op != nil; op = op.outer {
 		if op.over.Load() || !q.meets(op.run.ask, op.run.gate.pk) || !sameStore(op.run.ask.core.store, q.core.store) {
 			continue
-		}
-		if q.unhashed != nil {
-			return true, q.unhashed
 		}
 		same, err := q.compare(op.run.record())
 		switch {

@@ -30,12 +30,21 @@ func TestContextThatOutlivesItsHandler(t *testing.T) {
 }
 
 // Inside of an operation the same request passes, and another request under the key is
-// refused: it would run unprotected at every attempt.
+// refused: it would run unprotected at every attempt. The refusal is an *Error, as
+// everywhere.
 func TestOperationInsideItself(t *testing.T) {
 	t.Parallel()
 	other, between := request, request
 	other.Body, between.Key = []byte("another"), "between"
 	observe := func(o *idem.Options) { callertest.Anybody(o); o.Mode = idem.ModeObserve }
+	fails := func(o *idem.Options) {
+		o.Fingerprint.FuncName, o.Fingerprint.Func = "f", func(r *idem.Request) ([]byte, error) {
+			if string(r.Body) == string(other.Body) {
+				return nil, errDown
+			}
+			return r.Body, nil
+		}
+	}
 	for name, tc := range map[string]struct {
 		inner   idem.Request
 		between bool // another operation is in between
@@ -47,6 +56,7 @@ func TestOperationInsideItself(t *testing.T) {
 		"another":               {other, false, callertest.Anybody, idem.ErrMismatch, 0},
 		"another, deeper":       {other, true, callertest.Anybody, idem.ErrMismatch, 0},
 		"another, and observed": {other, false, observe, nil, 1},
+		"one without a print":   {other, false, fails, idem.ErrIncomparable, 0},
 	} {
 		e, runs := idem.New(&idem.MemoryStore{}, callertest.Anybody, tc.opt), 0
 		var got error
@@ -62,6 +72,9 @@ func TestOperationInsideItself(t *testing.T) {
 			return res.Response, err
 		}); err != nil || !errors.Is(got, tc.want) || runs != tc.runs {
 			t.Errorf("%s: %v; inside %v and %d runs, want %v and %d", name, err, got, runs, tc.want, tc.runs)
+		}
+		if _, ours := errors.AsType[*idem.Error](got); ours != (tc.want != nil) || errors.Is(got, idem.ErrRequest) {
+			t.Errorf("%s: inside %T %[2]v, want an *Error", name, got)
 		}
 	}
 }
