@@ -97,8 +97,10 @@ var (
 	// ErrNoOperation matches errors from a phase outside of an operation.
 	ErrNoOperation = errors.New("not in an operation")
 	// ErrUnprotected matches errors from a phase in a request that runs without a record
-	// ([Options.Mode]). The request then fails with the same error.
-	ErrUnprotected = errors.New("a phase needs a record, and this request has none")
+	// ([Options.Mode]). The request then fails with the same error. In [ModeOff],
+	// ErrUnprotected also matches errors from [Engine.Status], [Engine.Resume] and the
+	// decisions of operators.
+	ErrUnprotected = errors.New("a record is needed, and the engine runs without records")
 	// ErrAnswered matches errors from a phase of an operation that already has its
 	// answer. The client gets that answer regardless of the handler's return value.
 	ErrAnswered = errors.New("the operation has its answer")

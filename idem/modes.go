@@ -26,7 +26,10 @@ const (
 	// store has returned a record, or if the store can't get the key that decrypts it.
 	ModeOpen
 	// ModeOff runs each handler without protection and never calls the store, which may
-	// then be nil.
+	// then be nil. What needs a record is refused ([ErrUnprotected]): [Engine.Status],
+	// [Engine.Resume], [Engine.MarkStuck], and the decisions of operators, such as
+	// [Engine.Settle]. A client that polls the status resource gets a 503 with
+	// Retry-After, so it polls on.
 	ModeOff
 )
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/storetest"
@@ -105,7 +106,7 @@ func TestMiddlewareWithoutARecord(t *testing.T) {
 }
 
 // A disabled engine leaves everything to the handlers, without a store. Of a request with a key
-// that is told, by every door.
+// that is told, by every door. What needs a record is refused.
 func TestModeOff(t *testing.T) {
 	t.Parallel()
 	for name, key := range map[string]idem.KeyMode{"required": idem.KeyRequired, "generated": idem.KeyGenerate} {
@@ -119,6 +120,17 @@ func TestModeOff(t *testing.T) {
 		}
 		if e.Acts("POST", http.Header{idem.KeyHeader: {"k"}}) || !e.Keeps(400) {
 			t.Errorf("%s: it acts", name)
+		}
+		ticket := jobs.Ticket{PK: "v1##k"}
+		_, status := e.Status(t.Context(), request)
+		_, resume := e.Resume(t.Context(), ticket, nil)
+		_, forget := e.Forget(t.Context(), ticket, "", idem.Loss{})
+		for door, err := range map[string]error{
+			"Status": status, "Resume": resume, "MarkStuck": e.MarkStuck(t.Context(), ticket, ""), "Forget": forget,
+		} {
+			if _, ours := errors.AsType[*idem.Error](err); !ours || !errors.Is(err, idem.ErrUnprotected) {
+				t.Errorf("%s, %s: got %v, want ErrUnprotected", name, door, err)
+			}
 		}
 		for _, key := range []string{"k", ""} {
 			r := keyed(key)

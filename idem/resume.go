@@ -35,12 +35,13 @@ type ResumeOptions struct {
 //
 // A nil error means that the operation now has its answer. [jobs.ErrMoved] means that
 // nothing is left to do for the ticket: usually because the record has changed since,
-// or because Resume freed the key, under which nothing was done. Three errors mean that
+// or because Resume freed the key, under which nothing was done. Four errors mean that
 // nothing has changed, unless they also match [ErrLeaseLost]:
 //
 //   - [ErrInFlight]: the lease has not ended. Try again after [Error.RetryAfter].
 //   - [jobs.ErrNotMine]: the operation belongs to another handler or tenant.
 //   - [ErrNotKept]: the stored request is missing or unreadable.
+//   - [ErrUnprotected]: the engine is in [ModeOff].
 //
 // After ErrNotKept, a retry of the client can still finish the operation. If no retry
 // comes within [Options.Retention] of the most recent attempt, the operation becomes
@@ -86,6 +87,9 @@ func resumeOptions(optFns []func(*ResumeOptions), function string) ResumeOptions
 func (e *core) unattended(ctx context.Context, pk string) (*attempt, error) {
 	a := e.attempt()
 	a.ask.home.pk, a.ask.unattended, a.ask.owner = pk, true, rand.Text()
+	if e.opt.Mode == ModeOff {
+		return a, recordError("resume", pk, ErrUnprotected)
+	}
 	if !strings.HasPrefix(pk, e.names.prefix) {
 		return a, recordError("resume", pk, fmt.Errorf("%w: the record is not of the namespace %q", jobs.ErrMoved, e.opt.Namespace))
 	}

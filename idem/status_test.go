@@ -45,6 +45,7 @@ func TestStatusThatCannotBeHad(t *testing.T) {
 		"it isn't known whose it was": {func(o *idem.Options) {
 			o.Former = &idem.Former{Scope: func(context.Context, *idem.Request) (string, error) { return "", errDown }}
 		}, loads(nil), time.Minute, errDown},
+		"the engine is off":            {func(o *idem.Options) { o.Mode = idem.ModeOff }, loads(nil, errDown), time.Minute, idem.ErrUnprotected},
 		"nobody has used it":           {asIs, loads(nil), time.Minute, idem.ErrKeyUnknown},
 		"nobody has used it, anywhere": {twoPlaces, loads(nil), time.Minute, idem.ErrKeyUnknown},
 	} {

@@ -17,6 +17,8 @@ import (
 // holds the operation, or if a completer will finish it, Status returns 202 with the
 // recovery point. Otherwise Status returns an error: [ErrStuck], [ErrNotKept],
 // [ErrKeyUnknown], or [ErrUnfinished] if only the client's retry continues the operation.
+// In [ModeOff] the error is [ErrUnprotected], since it isn't known whether the operation
+// exists.
 //
 // r needs a Key and the data that determine the scope, because only the sender of the
 // operation's request may see the operation. Status compares no fingerprint, since r
@@ -28,6 +30,9 @@ import (
 func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	if err := checkKey(r.Key, true); err != nil {
 		return Result{}, &Error{Op: "key", Err: err}
+	}
+	if e.core.opt.Mode == ModeOff {
+		return Result{}, &Error{Op: "status", Err: ErrUnprotected}
 	}
 	caller, err := e.core.names.claimsBy.callerOf(ctx, &r)
 	if err != nil {

@@ -51,15 +51,16 @@ func status(t *testing.T) string {
 			s.post(unknown)
 			return s.status(key)
 		}},
-		{name: "the request has an unverified caller", act: func(s *stage) idem.Response { return s.status(key, ofNobody) }},
+		{name: "the caller is unverified", act: func(s *stage) idem.Response { return s.status(key, ofNobody) }},
 		{name: "the key belongs to another verified caller", act: func(s *stage) idem.Response {
 			s.post(created)
 			return s.status(key, func(r *idem.Request) { r.Identity.Subject = "omar" })
 		}},
-		{name: "the key is unknown, or the request failed and freed the key", act: func(s *stage) idem.Response {
+		{name: "the key is unknown or freed", act: func(s *stage) idem.Response {
 			s.post(failing)
 			return s.status(key)
 		}},
+		{name: "in `ModeOff`", opt: func(o *idem.Options) { o.Mode = idem.ModeOff }, act: func(s *stage) idem.Response { return s.status(key) }},
 		{name: "the request is a POST", act: func(s *stage) idem.Response {
 			return s.status(key, func(r *idem.Request) { r.Method = "POST" })
 		}},
