@@ -362,9 +362,12 @@ func TestObserveRemembersAnswers(t *testing.T) {
 		fn    handler
 		stays bool
 	}{
-		"an answer":                        {asIs, nil, answers(201), true},
-		"an answer without a status":       {only200, nil, answers(0), true},
-		"an answer that isn't stored":      {asIs, nil, answers(409), false},
+		"an answer":                   {asIs, nil, answers(201), true},
+		"an answer without a status":  {only200, nil, answers(0), true},
+		"an answer that isn't stored": {asIs, nil, answers(409), false},
+		"a definitive answer": {asIs, nil, func(context.Context) (idem.Response, error) {
+			return idem.Response{}, idem.Respond(idem.Response{Status: 409})
+		}, true},
 		"no answer":                        {all, nil, func(context.Context) (idem.Response, error) { return idem.Response{}, errDown }, false},
 		"an answer that can't be sent":     {all, nil, answers(1000), false},
 		"an answer, its claim conflicts":   {asIs, conflict("Claim"), answers(201), true},

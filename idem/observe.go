@@ -56,7 +56,8 @@ func (a *attempt) observe(ctx context.Context, keyErr error, fn func(context.Con
 	ctx, without := withoutRecord(ctx)
 	o := r.handle(ctx, v == state.TakeOver, fn)
 	resp, err := o.resp, o.err
-	if answer, ok := errors.AsType[*answered](err); ok {
+	answer, definitive := errors.AsType[*answered](err)
+	if definitive {
 		resp, err = q.req.response(answer.v)
 	}
 	stored := resp
@@ -64,7 +65,7 @@ func (a *attempt) observe(ctx context.Context, keyErr error, fn func(context.Con
 	if without.refused.Load() {
 		resp, err = Response{}, e.phaseRefused(ctx, q.req)
 	}
-	if o.end == nil && err == nil && checkStatus(&stored) == nil && e.opt.Stored(stored) {
+	if o.end == nil && err == nil && checkStatus(&stored) == nil && (definitive || e.opt.Stored(stored)) {
 		o.end, _ = r.endInPhase(ctx, stored, nil, nil)
 	}
 	if o.end == nil {
