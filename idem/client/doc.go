@@ -27,7 +27,8 @@
 //     replay, an invalid certificate, a request that no transport can send, a cancelled
 //     context;
 //   - no retry is sent when the server may have forgotten the key;
-//   - a keyed request whose body can't be sent twice is refused before the first attempt.
+//   - a keyed request whose body can't be sent twice is refused before the first attempt,
+//     unless retries are off ([Options.MaxRetries]).
 //
 // If the server carries out at most one request with each key, an operation is carried
 // out at most once. A 2xx means that the operation was carried out. The exception is

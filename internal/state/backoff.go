@@ -11,8 +11,9 @@ import (
 const (
 	maxBackOff = time.Hour // see BackOff
 
-	// withheldFor is the first pause after an answer was withheld or a look-up decided
-	// nothing. BackOff doubles the pause with each try.
+	// withheldFor is the pause after the first look-up that decided nothing. BackOff
+	// doubles the pause with each such look-up. After a withheld answer, the pause is
+	// withheldFor doubled with each try, so it begins at two seconds.
 	withheldFor = time.Second
 
 	// MaxGrace is the longest grace. It must be short, since tickets and keys expire
