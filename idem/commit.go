@@ -156,7 +156,7 @@ func commitFailed(pk, phase string, err error) error {
 	if _, ours := errors.AsType[*Error](err); ours {
 		return err
 	}
-	if errors.Is(err, store.ErrUnknown) {
+	if errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrSealed) {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return phaseError("phase "+phase, pk, err)

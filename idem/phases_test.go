@@ -397,6 +397,34 @@ func TestAnswerPastARecordedPhase(t *testing.T) {
 	}
 }
 
+// If the store doesn't commit a phase, the client is told whether the store is at fault.
+func TestPhaseThatIsNotCommitted(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err  error
+		code string
+	}{
+		"no answer":                    {store.ErrUnknown, "store_unavailable"},
+		"access to a table denied":     {fmt.Errorf("dynamo: commit: %w: AccessDeniedException", store.ErrRefused), "store_unavailable"},
+		"no data key":                  {store.ErrSealed, "store_unavailable"},
+		"a condition of the handler's": {idem.ErrCondition, "internal_error"},
+		"too large":                    {store.ErrTooLarge, "internal_error"},
+	} {
+		var mem idem.MemoryStore
+		st := idemtest.Faulty(&mem, func(_ context.Context, c idemtest.Call) idemtest.Fault {
+			if c.Verb == "Commit" && c.Commit.Next.State == store.Open && len(c.Commit.Next.Phases) > 0 {
+				return idemtest.Fault{Err: tt.err}
+			}
+			return idemtest.Fault{}
+		})
+		e := idem.New(st, callertest.Anybody, func(o *idem.Options) { o.Lease = time.Second })
+		res, err := e.Serve(t.Context(), keyed("k"), answering(reserve))
+		if err != nil || !strings.Contains(string(res.Body), `"code":"`+tt.code+`"`) {
+			t.Errorf("%s: got %d %s, %v, want %s", name, res.Status, res.Body, err, tt.code)
+		}
+	}
+}
+
 // A phase without a result is an error for its handler, which would go on with a zero one.
 func TestPhaseWithoutAResultIsAnError(t *testing.T) {
 	t.Parallel()
