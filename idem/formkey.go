@@ -9,6 +9,7 @@ import (
 	"mime/multipart"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/samekey/samekey/internal/base/defaults"
 )
@@ -31,8 +32,9 @@ func FormKey(field string) func(*Request) (string, error) {
 			contentType = v[0]
 		}
 		kind, params, err := mime.ParseMediaType(contentType)
-		if err != nil {
-			return "", ErrKeyMissing
+		if err != nil { // a form with a malformed parameter is still a form
+			kind, _, _ = strings.Cut(strings.ToLower(contentType), ";")
+			kind = strings.TrimSpace(kind)
 		}
 		var values []string
 		switch kind {
