@@ -173,6 +173,15 @@ func (m *received) number(attribute string) int64 {
 	return n
 }
 
+// received.rest returns the shortest wait of a message after this receive: after 100
+// receives, 2.5 seconds for each further receive. So the queue's limit of 1000 receives
+// lasts for 11 days, longer than [state.TicketLife], although a function may give no
+// answer for days.
+func (m *received) rest() time.Duration {
+	const few, most = 100, 1000 // most is the queue's maxReceiveCount
+	return 2500 * time.Millisecond * time.Duration(max(min(m.number("ApproximateReceiveCount"), most)-few, 0))
+}
+
 // Handler.message handles a message, and reports whether the message stays in the queue.
 func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
 	t, err := parse(m.Body)
@@ -292,12 +301,16 @@ func (h *Handler) ended(ctx context.Context, m *received, t jobs.Ticket, why err
 	return false
 }
 
-// Handler.wait keeps a message until due. If too many messages wait, the message is
-// deleted instead, and the sweep makes its ticket anew.
+// Handler.wait keeps a message until due, and longer if the message was received often.
+// If too many messages wait, the message is deleted instead, and the sweep makes its
+// ticket anew.
 func (h *Handler) wait(ctx context.Context, m *received, due time.Time) (waits bool) {
 	if h.queue.crowded(ctx) {
 		h.opt.Logger.WarnContext(ctx, "too many tickets wait: the sweep makes this one anew", "message", m.MessageId)
 		return false
+	}
+	if rested := h.opt.Now().Add(m.rest()); rested.After(due) {
+		due = rested
 	}
 	h.hide(ctx, m, due)
 	return true

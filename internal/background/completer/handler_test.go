@@ -130,19 +130,21 @@ func TestTicketWaitsWhereItIs(t *testing.T) {
 	r.all["v1##overheld"].Lease = now.Add(48 * time.Hour)
 	r.all["v1##done"].State = store.Done
 	r.all["v1##of another key"].ID = "another"
+	r.all["v1##often"] = r.all["v1##again"].Clone()
+	r.all["v1##often"].PK, r.all["v1##often"].ID = "v1##often", "often"
 	h := newHandler(f, r, asked)
-	stay := handle(t, h, due("early", -time.Millisecond, 1), due("far", -100*time.Hour, 1), due("now", 0, 1), due("again", 0, 1), due("held", 0, 1),
+	stay := handle(t, h, due("early", -time.Millisecond, 1), due("far", -100*time.Hour, 1), due("now", 0, 1), due("again", 0, 1), due("often", 0, 820), due("held", 0, 1),
 		due("overheld", 0, 1), due("done", 0, 1), due("of another key", 0, 1), due("gone", 0, 1))
-	if diff := cmp.Diff([]string{"early", "far", "again", "held"}, stay); diff != "" {
+	if diff := cmp.Diff([]string{"early", "far", "again", "often", "held"}, stay); diff != "" {
 		t.Errorf("reported as failed (-want +got):\n%s", diff)
 	}
 	want := map[string]time.Duration{
-		"early": time.Second, "far": 11*time.Hour + 30*time.Minute, "again": 9 * time.Minute, "held": time.Hour + state.DefaultGrace,
+		"early": time.Second, "far": 11*time.Hour + 30*time.Minute, "again": 9 * time.Minute, "often": 30 * time.Minute, "held": time.Hour + state.DefaultGrace,
 	}
 	if diff := cmp.Diff(want, f.hidden); diff != "" {
 		t.Errorf("hidden (-want +got):\n%s", diff)
 	}
-	if !slices.Equal(asked.asked, []string{"now"}) || r.reads != 7 || len(f.calls) != 0 {
+	if !slices.Equal(asked.asked, []string{"now"}) || r.reads != 8 || len(f.calls) != 0 {
 		t.Errorf("resumed %v with %d reads; sent %v", asked.asked, r.reads, f.calls)
 	}
 }
