@@ -70,8 +70,11 @@ const (
 
 // Lease implements [quota.Shared].
 //
-// A process whose clock is ahead gets some tokens too early, but only once. Its lease moves
-// the bucket's own time ahead, and all processes calculate later leases from this time.
+// A process whose clock is up to five minutes ahead gets some tokens too early, but
+// only once. Its lease moves the bucket's own time ahead, and all processes calculate
+// later leases from this time. If the clock is further ahead, the next lease of another
+// process sets the bucket's own time back, so the process can get tokens too early
+// again.
 func (b *Buckets) Lease(ctx context.Context, l quota.Lot) (quota.Leased, error) {
 	pk := bucketPrefix + l.Bucket
 	want, seen, own := l.Tokens, l.Full.UnixMicro(), l.Now.UnixMicro() // if l.Full is zero, seen is a time long ago

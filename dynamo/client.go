@@ -23,12 +23,13 @@ const (
 	attemptTimeout = 2 * time.Second // the SDK's HTTP client sets no such limit
 )
 
-// NewClient returns a client for the environment that Lambda gives to a function. It reads
-// AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_USE_FIPS_ENDPOINT
-// and AWS_USE_DUALSTACK_ENDPOINT. A local endpoint is set by AWS_ENDPOINT_URL_DYNAMODB or
-// AWS_ENDPOINT_URL. NewClient reads nothing else, which saves some milliseconds and 2 MB of memory
-// at cold start. If a program needs profiles, SSO or roles, use the SDK's config package with
-// [Tune]:
+// NewClient returns a client for the environment that Lambda gives to a function. It
+// reads AWS_REGION (if it is empty, AWS_DEFAULT_REGION), AWS_ACCESS_KEY_ID,
+// AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_USE_FIPS_ENDPOINT and
+// AWS_USE_DUALSTACK_ENDPOINT. A local endpoint is set by AWS_ENDPOINT_URL_DYNAMODB or
+// AWS_ENDPOINT_URL. NewClient reads no other settings of AWS, which saves some
+// milliseconds and 2 MB of memory at cold start. If a program needs profiles, SSO or
+// roles, use the SDK's config package with [Tune]:
 //
 //	cfg, err := config.LoadDefaultConfig(ctx)
 //	client := dynamodb.NewFromConfig(cfg, dynamo.Tune)
@@ -49,9 +50,13 @@ func NewClient(optFns ...func(*dynamodb.Options)) (*dynamodb.Client, error) {
 }
 
 // Tune adapts the SDK's defaults to the engine's calls. It sets a retryer that differs
-// from the SDK's in three ways:
-//   - it waits about 20 ms before it first repeats a call, instead of 1 s;
-//   - it also repeats a call whose answer was cut off;
+// from the SDK's:
+//   - it sends a call up to six times, instead of three;
+//   - it waits about 20 ms before it first repeats a call, instead of 1 s, and never
+//     more than a second;
+//   - it has no limit for the repetitions of all calls together;
+//   - it also repeats a call whose answer was cut off, and a transaction that was
+//     throttled;
 //   - it sends nothing once the wall clock is past the context's deadline.
 //
 // If the HTTP client is the SDK's own, Tune limits the time for connecting (1 s) and

@@ -14,9 +14,11 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Commit implements [store.Store] by one conditional UpdateItem, or by one TransactWriteItems if
-// the commit has writes of the user. Before that, Commit writes the companions of a large body.
-// Commit never puts the whole item, so attributes unknown to this program remain.
+// Commit implements [store.Store] by one conditional UpdateItem, or by one
+// TransactWriteItems if the commit has writes of the user. Before that, Commit writes
+// the companions of a large body. If another write has changed the record's jobs or
+// decisions meanwhile, Commit sends its write again. Commit never puts the whole item,
+// so attributes unknown to this program remain.
 func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
 	writes, err := s.fold(c.Writes)
 	if err != nil {

@@ -7,11 +7,13 @@
 //	engine := idem.New(store)
 //
 // The table has a partition key and no sort key, and each record is one item. The
-// table's one index holds only the records that wait for people, so other records cost
-// no write to the index. A new request takes one conditional PutItem and one
-// conditional UpdateItem, which together cost 2 write units if the record has at most 1
-// KB. A replay, a request in flight and a mismatch each take one refused PutItem, which
-// returns the record in the same call. docs/operate/item.md describes the layout.
+// table's one index holds only the records and findings that wait for people, so other
+// records cost no write to the index. A new request takes one conditional PutItem and
+// one conditional UpdateItem, which together cost 2 write units if the record has at
+// most 1 KB. A replay, a request in flight and a mismatch each take one refused
+// PutItem, which returns the record in the same call. If the request says that it is a
+// retry, the engine instead reads the record first, by one GetItem.
+// docs/operate/item.md describes the layout.
 //
 // The functions that deliver staged jobs and complete abandoned operations are in
 // package internal/background/stream.

@@ -39,9 +39,10 @@ const maxRead = 140
 // By default, the commit compares all attributes that were read. If the item lacked a
 // field of the struct out, the commit also checks that the field is still missing. If
 // the parameter on lists names of attributes, for example of a version, the commit
-// compares only these attributes. If neither the item nor the struct has an attribute
-// of a listed name, Get returns an error. At most 140 attributes can be compared, so
-// for an item with more attributes pass at most 140 names.
+// compares only these attributes. If there is an item, but neither the item nor the
+// struct has an attribute of a listed name, Get returns an error. At most 140
+// attributes can be compared, so for an item with more attributes pass at most 140
+// names.
 //
 // db is the client or a fake. key is a struct or map of the key's attributes.
 func Get(ctx context.Context, tx *idem.Tx, db Getter, table string, key, out any, on ...string) (found bool, err error) {

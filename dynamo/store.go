@@ -52,9 +52,9 @@ type Options struct {
 	// Inline is the largest body, in bytes as stored, that is kept in the record
 	// itself. A refused claim, such as a replay, costs write units for the whole
 	// record's size, so a large body in the record makes replays more expensive. A body
-	// outside of the record costs one more call and one more write unit when it is
-	// stored, and costs reads only when it is needed. docs/operate/item.md says when to
-	// change Inline. Inline is at least 1 byte and at most 64 KiB.
+	// outside of the record costs at least one more call and one more write unit when
+	// it is stored, and costs reads only when it is needed. docs/operate/item.md says
+	// when to change Inline. Inline is at least 1 byte and at most 64 KiB.
 	// Default: 4 KiB.
 	Inline int
 	// Hooks report the store's calls, for metrics and traces.

@@ -51,9 +51,10 @@ func timeToLive(table string) *dynamodb.UpdateTimeToLiveInput {
 	}
 }
 
-// CreateTable makes the table for tests and local runs, and returns when the table is usable. If
-// a table of that name exists, CreateTable leaves it unchanged. In an AWS account use
-// samekey.yaml (docs/operate/deploying.md), which also protects the table.
+// CreateTable makes the table for tests and local runs, and returns when the table is
+// usable. If a table of that name exists, CreateTable leaves it unchanged, and doesn't
+// wait for it. In an AWS account use samekey.yaml (docs/operate/deploying.md), which
+// also protects the table.
 func CreateTable(ctx context.Context, client *dynamodb.Client, table string) error {
 	_, err := client.CreateTable(ctx, CreateTableInput(table))
 	if _, ok := errors.AsType[*types.ResourceInUseException](err); ok {

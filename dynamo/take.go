@@ -20,11 +20,12 @@ import (
 var _ store.Taker = (*Store)(nil)
 
 // Take implements [store.Taker] by one conditional UpdateItem. DynamoDB's answer
-// contains the record and its stored request. Take refuses four cases that one
+// contains the record and its stored request. Take refuses five cases that one
 // expression can't handle:
 //   - the holder vanished, and may have begun a call;
 //   - t.Released is wrong: it is true although the holder vanished, or false although
 //     the holder released the record;
+//   - the body of the stored request is in companions;
 //   - the program encrypts, and the stored request isn't encrypted;
 //   - the program has more handlers than an expression can name.
 func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, error) {

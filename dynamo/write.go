@@ -244,9 +244,10 @@ func rawParts(t *types.TransactWriteItem) (exprs []string, names map[string]stri
 	}
 }
 
-// String implements [store.Write]. The string has the verb, the table, the item or key, and the
-// expressions with their placeholders replaced by names and values. Attributes are in the order
-// of their names.
+// String implements [store.Write]. The string has the verb, the table, the item or key,
+// and the expressions with their placeholders replaced by names and values. Attributes
+// are in the order of their names. The string of a [Raw] write keeps the placeholders,
+// and has no condition unless the write is a put.
 func (w *Write) String() string {
 	it := w.item
 	if it == nil {

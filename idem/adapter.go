@@ -29,16 +29,19 @@ func (e *Engine) CheckRoute(pattern string) error {
 
 // Acts reports whether the engine handles a request with this method and these headers.
 // [Engine.Serve] passes any other request to the handler without protection, so an
-// adapter needn't read that request. If a passed request carries a key, the answer says
-// that the key was ignored.
+// adapter needn't read that request. If a passed request has a key header, the answer
+// says that the key was ignored, unless another engine inside of the handler acted on
+// the request.
 func (e *Engine) Acts(method string, h http.Header) bool {
 	return e.core.opt.Mode != ModeOff && e.core.methods[method] && (e.core.opt.hasKey(h) || e.core.opt.KeyFrom != nil || !e.core.opt.keyOptional(method))
 }
 
 // Refuse answers a request that can't be decoded or is too large to be read. If the
-// request's key has a record, the client gets the answer for [ErrIncomparable]; otherwise,
-// the answer for err. Refuse wraps err with [ErrRequest] unless err is one of this
-// package's errors. Adapters call Refuse.
+// request's key has a record, the client gets the answer for [ErrIncomparable];
+// otherwise, the answer for err. If the record can't be looked for, the client gets the
+// answer for the reason: the key is invalid, nobody is the caller, or the store is
+// unavailable. Refuse wraps err with [ErrRequest] unless err is one of this package's
+// errors. Adapters call Refuse.
 func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 	if problemOf(err).Code == failed.Code {
 		err = errors.Join(ErrRequest, err)

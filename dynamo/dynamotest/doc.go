@@ -39,7 +39,9 @@
 // 1, each test has a separate database in the same process: the test's client
 // ([DB.Client] of [Start]) signs with its own access key, and DynamoDB Local keeps
 // separate tables for each access key. Give [DB.Env], the client's credentials, to a
-// program that the test starts. [MainSeparate] in TestMain sets DYNAMOTEST_SEPARATE.
+// program that the test starts. [MainSeparate] in TestMain sets DYNAMOTEST_SEPARATE. If
+// AWS_ENDPOINT_URL_DYNAMODB names a DynamoDB Local that runs with -sharedDb, all tests
+// share its database even then.
 //
 // # Isolation
 //

@@ -118,8 +118,8 @@ func (db *DB) separate(test string) *DB {
 
 // Close ends the process that [Find] started, and waits for its end. If Find started no
 // process, or if the DB is nil, zero, or a test's separate database, Close ends no
-// process. Close also closes idle connections of [DB.Client]. A second Close returns
-// the result of the first.
+// process. Close also closes idle connections of [DB.Client], except those of a test's
+// separate database. A second Close returns the result of the first.
 func (db *DB) Close() error {
 	if db == nil || db.of != nil {
 		return nil

@@ -16,8 +16,8 @@ const (
 	Succeeded Outcome = iota
 	// Unknown means no answer, a timeout, 5xx, 408, 425 or 429. A 401, 403 or 407 is
 	// Unknown, since the call can succeed with other credentials. A 4xx with an error
-	// code about the idempotency key is Unknown, since such an answer doesn't tell how
-	// the earlier call with this key ended.
+	// code about the idempotency key is Unknown, since such an answer doesn't have the
+	// call's result.
 	// Return an error from the phase, so that the client's retry or the completer
 	// repeats the call with the same derived key.
 	Unknown
@@ -39,11 +39,11 @@ const (
 //
 // The parameter codes holds the error codes in the provider's answer; a code may be "".
 // For Stripe, pass the error's type and code. If a code in a 4xx is about the
-// idempotency key, the Outcome is Unknown: the answer shows that an earlier call was
-// made, but not that call's outcome. Such codes are "idempotency_error",
-// "IDEMPOTENCY_KEY_REUSED", "idempotent_creation_conflict", and the codes of package
-// idem's answers. If such a code says that the earlier call is still running ("in_use",
-// "in_flight", "in_progress"), the Outcome is Pending.
+// idempotency key, the Outcome is Unknown, since the answer doesn't have the call's
+// result. Such codes are "idempotency_error",
+// "IDEMPOTENCY_KEY_REUSED", "idempotent_creation_conflict", and those codes of package
+// idem that begin with "idempotency_". If such a code says that the earlier call is
+// still running ("in_use", "in_flight", "in_progress"), the Outcome is Pending.
 func Classify(status int, err error, codes ...string) Outcome {
 	switch {
 	case err != nil, status >= http.StatusInternalServerError, status < http.StatusOK:

@@ -14,26 +14,28 @@
 // One call of [Transport.RoundTrip] is one operation. The transport guarantees for each
 // operation:
 //
-//   - a POST or PATCH without a key gets a new random key, and every attempt
-//     sends the same key, headers and body;
+//   - a POST or PATCH without a key gets a new random key, and every attempt sends the
+//     same key, body and headers, except Retry-Attempt;
 //   - a key that the caller set is sent unchanged;
 //   - a key that the transport made is never used for a second operation, even if the
 //     caller sends the same http.Request again;
-//   - the request is retried if no answer comes, if the answer is cut off, and after a
-//     409, 429 or 5xx. [Options.MaxRetries] limits the retries. The waits are random and
-//     grow, and Retry-After lengthens a wait. The server's header Stripe-Should-Retry
-//     overrules the status;
+//   - the request is retried if no answer comes, if the first MiB of the answer to a
+//     keyed request is cut off, and after a 409, 429 or 5xx. [Options.MaxRetries]
+//     limits the retries. The waits are random and grow, and Retry-After lengthens a
+//     wait. The server's header Stripe-Should-Retry overrules the status and the mark
+//     of a replay;
 //   - the request is not retried if a retry can't help: other 4xx, an answer marked as a
 //     replay, an invalid certificate, a request that no transport can send, a cancelled
 //     context;
 //   - no retry is sent when the server may have forgotten the key;
 //   - a keyed request whose body can't be sent twice is refused before the first attempt,
-//     unless retries are off ([Options.MaxRetries]).
+//     unless retries are off ([Options.MaxRetries]) and the operation has no name.
 //
 // If the server carries out at most one request with each key, an operation is carried
 // out at most once. A 2xx means that the operation was carried out. The exception is
-// 202: the operation is running, or will run later. If a 202 has a Retry-After, the
-// transport doesn't retry the request, but marks the answer with [OutcomeUnknown].
+// 202: the operation is running, or will run later. If the 202 of a keyed request has a
+// Retry-After, the transport doesn't retry the request, but marks the answer with
+// [OutcomeUnknown].
 //
 // # What it doesn't guarantee
 //
@@ -68,11 +70,11 @@
 //
 // # Repeated DELETE
 //
-// If a DELETE is repeated because its outcome was unknown, and the answer is then 404, an
-// earlier attempt most likely deleted the resource. So the caller gets a 204 in place of
-// the 404, with the header Idempotency-Client: deleted-before. The caller gets the 404
-// itself in three cases: the first DELETE got the 404; no earlier attempt can have
-// reached the server; or the 404 is a replay.
+// If a DELETE is repeated because its outcome was unknown, and the answer is then 404,
+// an earlier attempt most likely deleted the resource. So the caller gets a 204 in
+// place of the 404, with the header Idempotency-Client: deleted-before. The caller gets
+// the 404 itself in three cases: the first DELETE got the 404; each earlier attempt
+// failed to connect, or got a 4xx that isn't about the key; or the 404 is a replay.
 //
 // # Bodies
 //
