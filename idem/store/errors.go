@@ -8,8 +8,8 @@ import (
 // write, and whether another try of the same write can help:
 //
 //   - refused for good: the medium refuses the call ([ErrRefused]), or the write itself
-//     can't succeed ([ErrWrite], [ErrTooLarge], [ErrCondition], [ErrChanged]). Nothing was
-//     written, and the same write is refused again.
+//     can't succeed ([ErrWrite], [ErrTooLarge], [ErrCondition], [ErrChanged]). The refused
+//     write changed nothing, and the same write is refused again.
 //   - refused for now: [ErrConflict], unless the error matches ErrChanged. Nothing was
 //     written; the same write may succeed soon.
 //   - not reached, throttled, or no answer: [ErrUnknown]. The write may have been applied.
@@ -24,11 +24,13 @@ var (
 	ErrUnknown = errors.New("outcome is unknown")
 	// ErrRefused means that the medium answered, and refused the call. At least one of
 	// these is wrong or missing: the program's rights or credentials, the table, the
-	// table's encryption key. Nothing was written or read. Another try helps only after
-	// people have corrected the cause.
+	// table's encryption key. The refused call wrote and read nothing, but an earlier try
+	// of the medium's client may have been applied. Another try helps only after people
+	// have corrected the cause.
 	ErrRefused = errors.New("the store refuses the call")
 	// ErrConflict means that the write was not applied, because another write was in
-	// progress, or because an item has changed since it was read ([ErrChanged]).
+	// progress, because the record's jobs have changed since they were read, or because
+	// an item has changed since it was read ([ErrChanged]).
 	ErrConflict = errors.New("conflict with another write")
 	// ErrChanged means that an item has changed since it was read, so the same write can
 	// never be applied. ErrChanged matches ErrConflict.
@@ -36,15 +38,15 @@ var (
 	// ErrCondition means that a user-supplied condition was false; nothing was
 	// written.
 	ErrCondition = errors.New("condition is false")
-	// ErrWrite means that the user's writes can't be sent at all, for example because there
-	// are too many.
+	// ErrWrite means that the user's writes can never be committed, for example because
+	// there are too many.
 	ErrWrite = errors.New("write can't be committed")
 	// ErrCorrupt means that a stored record is unreadable.
 	ErrCorrupt = errors.New("record is corrupt")
-	// ErrSealed means that the contents of a stored record are encrypted, and that the
-	// store can't decrypt them: the data key is unavailable at the moment, or this program
-	// can't use it. With ErrSealed, the store may return the record without its contents.
-	// For such a record, the store refuses each write that needs the contents.
+	// ErrSealed means that the store can't encrypt a record's contents, or can't decrypt
+	// those of a stored record: the data key is unavailable at the moment, or this program
+	// can't use it. With ErrSealed, Load may return the record without its contents. For
+	// such a record, the store refuses each write that needs the contents.
 	ErrSealed = errors.New("the record's contents are sealed, and their key can't be had")
 	// ErrTooLarge means that a record was not written, because it is larger than the
 	// store's limit. The same write never fits.

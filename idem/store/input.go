@@ -7,8 +7,9 @@ import (
 )
 
 // Input is a stored request, with which a completer can run the operation without the
-// client. Input doesn't contain the key. Of the request's headers, Input contains only
-// those that idem.Options.InputHeaders names.
+// client. Input doesn't contain the key's header. Of the request's headers, Input
+// contains only Content-Type, those that idem.Options.InputHeaders names, and the host if
+// the route's pattern names one.
 type Input struct {
 	Method   string
 	Path     string
@@ -40,14 +41,14 @@ type Identity struct {
 	Kind string
 	// Subject is the sender's name, unique within Kind. If two issuers can give the
 	// same name, Subject must contain the issuer's name, too. If Kind is set and
-	// Subject is empty, an authorizer has let the request pass without naming a
-	// subject. Such a request is refused (idem.ErrScope), unless idem.Options.Scope
-	// finds a scope.
+	// Subject is empty, the verifier has let the request pass without naming a subject.
+	// Such a request is refused (idem.ErrScope), unless idem.Options.Scope, or the
+	// request's own Scope or Source, names the caller.
 	Subject string
 }
 
-// Overflow describes a body that is too large for its record, and is stored in other items,
-// the companions.
+// Overflow describes a body that isn't in its record. The body is too large and is stored
+// in other items, the companions; or it is not stored (Count is 0).
 type Overflow struct {
 	Owner  string            // nonce in the companions' keys
 	First  int64             // number of the first companion

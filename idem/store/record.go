@@ -46,7 +46,8 @@ type Record struct {
 	PK    string
 	State State
 
-	// Owner is the nonce of the attempt that holds the lease, or that held it last. Ver
+	// Owner is the nonce of the attempt that last took the lease, or of a later decision
+	// of an operator, or of a later fence (a write against late writes of the holder). Ver
 	// is 1 after the claim. Each later [Commit] or [Take] raises Ver by one, and is
 	// refused unless Owner and Ver are as the writer last saw them. So a holder that
 	// lost its lease can change nothing. While Owner and Ver are unchanged, the lease
@@ -55,13 +56,13 @@ type Record struct {
 	Ver   int64
 
 	Lease   time.Time // end of the lease; zero once released
-	Expires time.Time // from this time on, the key is free; zero while the record must be kept
+	Expires time.Time // after this second the key is free; zero while the record must be kept
 	Keep    Keep
-	Until   time.Time // while Keep is KeepJobs: the time until which the answer is replayed; otherwise zero
+	Until   time.Time // while Keep is KeepJobs: the Expires that the record gets with its last job's delivery, so the answer is replayed at least until then; otherwise zero
 
-	// Retention is idem.Options.Retention of the program that last claimed the record or
-	// took it over, in whole seconds. So a worker or an operator needs no setting for the
-	// retention. A finished record has no Retention.
+	// Retention is idem.Options.Retention of the program that last claimed the record, or
+	// took it over to run the handler, in whole seconds. So a worker or an operator needs
+	// no setting for the retention. A finished record has no Retention.
 	Retention time.Duration
 
 	Fingerprint string // SHA-256 or HMAC-SHA-256 of the request, hex
@@ -69,7 +70,7 @@ type Record struct {
 	Scheme      string // which parts of the request Fingerprint covers, and how; "" for the default
 	ID          string // server-made id of the operation
 
-	Phases []Phase        // committed phases in order; the last is the recovery point
+	Phases []Phase        // committed phases in order; the last is the recovery point, unless it has Intent
 	Jobs   map[string]Job // staged, undelivered jobs by their names, "phase.index"; a job's name is a part of jobs.Delivery.JobID
 	Input  *Input         // the request, stored if a completer may finish the operation without the client
 
@@ -82,8 +83,9 @@ type Record struct {
 	// the call is in doubt. Mark is "?phase", with the phase's name, if the call must
 	// never be repeated, and "?" for other calls. Mark is written before the call, or
 	// already by the claim if idem.Options.CallsOut is set. It stays until the call's
-	// phase commits or the holder releases the record. "" means that no call can have
-	// begun.
+	// phase commits or the lease is given up. A phase with Intent needs no Mark. Without
+	// such a phase, "" means that the holder can't have begun a call that no phase has
+	// recorded.
 	Mark string
 	// Doubts holds the names of calls that may have been made but are recorded in no
 	// phase. The entry "?" stands for any call of the next phase that makes calls. The
@@ -105,7 +107,7 @@ type Record struct {
 	Asked *Asked
 
 	Response *Response // nil until Done
-	Overflow *Overflow // set if Response.Body is stored outside of the record
+	Overflow *Overflow // set if Response.Body isn't in the record: it is in companions, or was not kept
 
 	Tries       int        // what idem.Options.MaxTries limits: take-overs by completers, withheld answers, and look-ups that began late enough but decided nothing
 	LastErr     string     // the last error, for people: at most 256 bytes, without the query of a *url.Error
@@ -113,7 +115,7 @@ type Record struct {
 	Run         time.Time  // start of the most recent attempt, or the time of a later release (by an attempt or an operator) or finish with jobs
 	Blocked     bool       // the operation is open, but the program refuses to continue it, so it waits for people; LastErr has the reason
 	WaitSince   time.Time  // when the record began to wait for people, for any reason; zero if it doesn't wait
-	DeliveryKey bool       // the claim used a key that names only a delivery (idem.Request.DeliveryKey); therefore Foreign phases are refused
+	DeliveryKey bool       // the claim used a key that names only a delivery; idem.Request.DeliveryKey says what is refused
 	Settled     []Decision // the latest decisions of operators
 	Handovers   []Handover // the latest take-overs and releases, for people; nil if the first attempt finished the operation
 	Route       string     // the request's route, for people
@@ -170,8 +172,8 @@ func (d Decision) Equal(other Decision) bool {
 }
 
 // Handover notes, for people, that an attempt released the record, or that another attempt
-// took the record over. If no release comes before a take-over, the previous attempt
-// never reported its end.
+// took the record over. If neither a release nor an operator's decision comes before a
+// take-over, the previous attempt never reported its end.
 type Handover struct {
 	At       time.Time
 	Kind     string // "release", "withheld" (a release whose answer was withheld), "retry" (a client's retry took over) or "completer" (a completer took over, or the sweep, to mark the operation as stuck)
@@ -184,7 +186,7 @@ func (h Handover) Equal(other Handover) bool {
 	return h.At.Equal(other.At) && h.Kind == other.Kind && h.Function == other.Function && h.Err == other.Err
 }
 
-// Phase is a committed phase and its result.
+// Phase is a committed phase and its result, or a phase whose call has begun (Intent).
 type Phase struct {
 	Name   string
 	Result []byte // JSON; nil once the operation has finished

@@ -12,16 +12,17 @@ import (
 // then, the method returns ErrUnknown, since the write may have been applied. After a
 // call, neither the caller nor the store may change a record that was passed in or
 // returned. The only exceptions are bodies and the Overflow fields (see Claim, Commit
-// and [BodyLoader]), and Region: Claim may set an empty Region of the new record.
+// and [BodyLoader]), and Seal and Region of the new record: Claim and Commit may set
+// Seal, and Claim may set an empty Region.
 //
 // If the store refuses a write because of the stored record, the method returns the stored
 // record and no error. The refusal and the reading of the record must be one step. If there
 // is no record any more, the method returns a zero Record (State [None]).
 //
 // A commit may carry the user's writes. The record and the user's writes are applied
-// together or not at all. If a write is refused because of the record and also for
-// another reason, the method returns the record, because the refused write may be a
-// second copy. If the first copy was applied and its acknowledgement was lost, the
+// together or not at all. If the medium refuses a write because of the record and also
+// for another reason, the method returns the record, because the refused write may be
+// a second copy. If the first copy was applied and its acknowledgement was lost, the
 // first copy itself has changed the record, and may have made the user's conditions
 // false.
 //
@@ -30,10 +31,10 @@ import (
 //   - [ErrUnknown] if the write may have been applied;
 //   - [ErrRefused] if the medium refuses the call until people have corrected the cause;
 //   - [ErrConflict] if the write was not applied because another write was in progress,
-//     or because an item has changed since it was read. After such a change, the error
-//     also matches [ErrChanged];
+//     because the record's jobs have changed (see Commit), or because an item has changed
+//     since it was read. In the last case the error also matches [ErrChanged];
 //   - [ErrCondition] if a user-supplied condition was false;
-//   - [ErrWrite] if the user's writes can't be sent at all;
+//   - [ErrWrite] if the user's writes can never be committed;
 //   - [ErrTooLarge] if the record would be larger than the medium's limit;
 //   - [ErrCorrupt] if a stored record is unreadable;
 //   - [ErrSealed] if the store can't encrypt or decrypt a record's contents.
@@ -51,7 +52,7 @@ type Store interface {
 	Claim(ctx context.Context, c Claim) (held *Record, err error)
 
 	// Commit replaces c.Prev by c.Next if the stored record has the Owner and Ver of
-	// Prev. Commit compares no other fields, except for jobs that it removes. Next has
+	// Prev. No other field may refuse the commit, except for jobs that it removes. Next has
 	// the same PK as Prev. Commit changes only the fields that differ between Prev and
 	// Next. Commit writes the jobs that are in Next but not in Prev. If it wrote the
 	// others too, a job that was delivered since Prev was read would reappear. Commit
@@ -83,10 +84,10 @@ type Claim struct {
 	// Beside is the PK of the key's other place (idem.Options.Former), or "" if the key
 	// has one place. A record under Beside refuses the claim. The only exception is the
 	// record Fenced, which the claimer has fenced: a record with its owner and version
-	// doesn't refuse. The store checks Beside and writes Next in one step. Otherwise two claims could both win if
-	// the Beside of each is the Next.PK of the other. A refused Claim returns the
-	// record under Next.PK if that record refuses the claim, and otherwise the record
-	// under Beside.
+	// doesn't refuse. The store checks Beside and writes Next in one step. Otherwise two
+	// claims could both win if the Beside of each is the Next.PK of the other. A refused
+	// Claim returns the record under Next.PK if that record refuses the claim, and
+	// otherwise the record under Beside.
 	Beside string
 	Fenced *Record
 }
@@ -128,8 +129,9 @@ type Take struct {
 
 	// From returns the record after the take-over, or nil if the record must not be taken:
 	// owner or version differ, the record isn't open, the lease hasn't ended, the record
-	// belongs to another handler or tenant, or the request isn't stored. For a nil record,
-	// From returns nil. From is pure and doesn't change its argument.
+	// belongs to another handler or tenant, the request isn't stored, or the record may
+	// expire. For a nil record, From returns nil. From is pure and doesn't change its
+	// argument.
 	From func(*Record) *Record
 }
 
@@ -138,7 +140,7 @@ type Take struct {
 type BodyLoader interface {
 	// LoadBody fills in r.Response.Body or r.Input.Body, whichever is stored outside of the
 	// record. The error matches ErrNotKept if the body is missing, or differs from the body
-	// that was stored.
+	// that was stored. It matches ErrCorrupt instead if an encrypted part was altered.
 	LoadBody(ctx context.Context, r *Record) error
 }
 

@@ -21,6 +21,7 @@ type Write interface {
 type CommitChecker interface {
 	Write
 	// CheckCommit returns an error that matches [ErrWrite] if the given Writes can't be
-	// committed together. CheckCommit ignores conflicts that only the medium can detect.
+	// committed together, or [ErrChanged] if two reads of one item differ. CheckCommit
+	// ignores conflicts that only the medium can detect.
 	CheckCommit(all []Write) error
 }
