@@ -57,8 +57,9 @@ func TestMetricsOfRequests(t *testing.T) {
 	for _, body := range []string{"", "", "", "other"} {
 		send(t, h, post(t, clientParent, body))
 	}
+	send(t, lambda.Wrap(idem.New(nil, telemetry.Engine, func(o *idem.Options) { o.Mode = idem.ModeOff }), lambda.HTTPAPI, newProvider(t).ride), post(t, clientParent, ""))
 	got := measured(t, reader)
-	for name, want := range map[string]float64{"samekey.claimed": 1, "samekey.replayed": 2, "samekey.mismatch": 1} {
+	for name, want := range map[string]float64{"samekey.claimed": 1, "samekey.replayed": 2, "samekey.mismatch": 1, "samekey.unprotected": 1} {
 		if n := sum(t, got, name); n != want {
 			t.Errorf("%s is %v, want %v", name, n, want)
 		}

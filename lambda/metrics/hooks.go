@@ -15,9 +15,11 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Hooks returns an engine's hooks, which write a line when a request ends.
+// Hooks returns an engine's hooks, which write a line when a request ends. In
+// [idem.ModeObserve] and [idem.ModeOff], the hooks instead write a line for each event
+// Observed or Unprotected.
 func (m *Metrics) Hooks() idem.Hooks {
-	return idem.Hooks{Ended: m.ended, Observed: m.observed}
+	return idem.Hooks{Ended: m.ended, Observed: m.observed, Unprotected: m.unprotected}
 }
 
 func (m *Metrics) ended(_ context.Context, s idem.Summary) {
@@ -63,6 +65,19 @@ func (m *Metrics) observed(_ context.Context, ev idem.Event) {
 	l.count("Observed", 1)
 	l.property("route", ev.Route)
 	l.property("would", would(ev.Err))
+	m.write(l)
+}
+
+// Metrics.unprotected counts a request in ModeOff. In ModeOpen ev.Err says why the
+// request has no protection, and ended counts the request.
+func (m *Metrics) unprotected(_ context.Context, ev idem.Event) {
+	if ev.Err != nil {
+		return
+	}
+	l := &line{route: m.route(ev.Route)}
+	l.count(ev.Name, 1)
+	l.property("route", ev.Route)
+	l.property("events", ev.Name)
 	m.write(l)
 }
 

@@ -8,12 +8,14 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/background/stream"
@@ -102,6 +104,25 @@ func TestLineOfAnObservedRequest(t *testing.T) {
 		if diff := cmp.Diff(said{map[string][]float64{"Observed": {1}}, map[string]any{"route": "r", "would": want}}, only(t, &log)); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", err, diff)
 		}
+	}
+}
+
+// A request that runs without protection is counted once: in ModeOff, which writes no line at the
+// end of a request, and in ModeOpen.
+func TestUnprotectedRequestsAreCountedOnce(t *testing.T) {
+	t.Parallel()
+	down := func(context.Context, idemtest.Call) idemtest.Fault { return idemtest.Fault{Err: store.ErrUnknown} }
+	for mode, st := range map[idem.Mode]store.Store{idem.ModeOff: nil, idem.ModeOpen: idemtest.Faulty(new(idem.MemoryStore), down)} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			e := idem.New(st, idem.OneScope, func(o *idem.Options) { o.Mode, o.Hooks = mode, metrics.New(&log, app).Hooks() })
+			res, err := e.Do(t.Context(), idem.Request{Key: "0123456789012345678901", Route: "r"}, func(context.Context) (idem.Response, error) {
+				return idem.Response{Status: 201}, nil
+			})
+			if said := only(t, &log); err != nil || res.Status != 201 || len(said.Values["Unprotected"]) != 1 || said.Properties["events"] != "Unprotected" || said.Properties["route"] != "r" {
+				t.Errorf("%v: %d, %v, the line has %v", mode, res.Status, err, said)
+			}
+		})
 	}
 }
 
