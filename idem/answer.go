@@ -56,6 +56,11 @@ func (a answers) answer(ctx context.Context, found *store.Record, v state.Verdic
 		}
 		resp := *found.Response
 		replayable(&resp)
+		if a.ask.served {
+			if err := checkEncoding(a.ask.req, &resp); err != nil {
+				return refuse(evRefused, recordError("replay", pk, err))
+			}
+		}
 		a.watch.tell(ctx, evReplayed, found, nil)
 		return Result{Response: resp, Replayed: true, Expires: state.Lifetime(found)}, nil
 	case state.Mismatch:

@@ -229,7 +229,8 @@ func TestStoredAnswerWhoseBodyIsAway(t *testing.T) {
 	}
 }
 
-// An answer that was compressed for one client is not given to another that doesn't take it.
+// An answer that was compressed for one client is not given to another that doesn't take it,
+// nor by the status resource. The hooks hear what the client gets.
 func TestReplaysInACodingThatTheClientTakes(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -248,7 +249,13 @@ func TestReplaysInACodingThatTheClientTakes(t *testing.T) {
 		"excluded by the star": {"zstd", "*;q=0", 406},
 	} {
 		req := idem.Request{Method: "POST", Path: "/", Header: http.Header{idem.KeyHeader: {"k"}, "Accept-Encoding": {tt.stored}}}
-		e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
+		var told []string
+		var ended idem.Summary
+		tells := func(_ context.Context, ev idem.Event) { told = append(told, ev.Name) }
+		e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
+			o.StatusURL = "/operations/"
+			o.Hooks = idem.Hooks{Replayed: tells, Refused: tells, Ended: func(_ context.Context, s idem.Summary) { ended = s }}
+		})
 		fn := func(context.Context) (idem.Response, error) {
 			return idem.Response{Status: 201, Header: http.Header{"Content-Encoding": {tt.stored}}}, nil
 		}
@@ -261,6 +268,20 @@ func TestReplaysInACodingThatTheClientTakes(t *testing.T) {
 		}
 		if res, err := e.Serve(t.Context(), req, fn); err != nil || res.Status != tt.want || res.Expires.IsZero() || (tt.want == 406) == res.Replayed {
 			t.Errorf("%s: %+v, %v, want %d", name, res, err, tt.want)
+		}
+		if refused := tt.want == 406; errors.Is(ended.Err, idem.ErrEncoding) != refused || (ended.Status == 0) != refused {
+			t.Errorf("%s: ended with %d, %v, want %d", name, ended.Status, ended.Err, tt.want)
+		}
+		req.Method, req.Path = "GET", "/operations/k"
+		if res := e.ServeStatus(t.Context(), req); res.Status != tt.want {
+			t.Errorf("%s: the status resource answers %d %s, want %d", name, res.Status, res.Body, tt.want)
+		}
+		want := []string{"Replayed", "Replayed"}
+		if tt.want == 406 {
+			want = []string{"Refused", "Refused"}
+		}
+		if !slices.Equal(told, want) {
+			t.Errorf("%s: told %v, want %v", name, told, want)
 		}
 	}
 }

@@ -33,7 +33,7 @@ type ask struct {
 	input     *store.Input // the part of req to store; nil without Options.Resumable
 
 	bare       bool   // the key's header had no quotes
-	served     bool   // the request came through Serve, so the answer may be a 202 and the key may contain spaces
+	served     bool   // the request came through Serve or ServeStatus, so the answer may be a 202 and must have a coding that the client accepts, and the key may contain spaces
 	unattended bool   // run by a completer from the stored request, without a client
 	barred     *Error // why the request must not begin an operation; an existing record may still answer it
 	unhashed   error  // why this engine's scheme can't make the fingerprint; the request can still be compared with a record of another scheme

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// checkEncoding returns an error if the replay res has a content coding that r doesn't
+// checkEncoding returns an error if the replay resp has a content coding that r doesn't
 // accept. The handler chose the coding for the first request, which may have accepted
 // other codings than r. A request without Accept-Encoding counts as accepting no coding:
 // RFC 9110 allows any coding in this case, but servers usually use none.
-func checkEncoding(r *Request, res *Result) error {
-	for coding := range strings.SplitSeq(strings.ToLower(strings.Join(res.Header["Content-Encoding"], ",")), ",") {
+func checkEncoding(r *Request, resp *Response) error {
+	for coding := range strings.SplitSeq(strings.ToLower(strings.Join(resp.Header["Content-Encoding"], ",")), ",") {
 		coding = strings.TrimPrefix(strings.TrimSpace(coding), "x-") // x-gzip is gzip
 		if coding != "" && coding != "identity" && !accepts(headerValues(r.Header, "Accept-Encoding"), coding) {
-			return &Error{Op: "replay", Expires: res.Expires, Err: fmt.Errorf("%w: %.20q", ErrEncoding, coding)}
+			return fmt.Errorf("%w: %.20q", ErrEncoding, coding)
 		}
 	}
 	return nil

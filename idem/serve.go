@@ -48,9 +48,6 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 	if h, ok := errors.AsType[*handlerError](err); ok && res.Passed {
 		return res, h.err
 	}
-	if err == nil && res.Replayed {
-		err = checkEncoding(a.ask.req, &res)
-	}
 	if err != nil {
 		res = Result{Response: c.problem(ctx, a.ask.req, err), Panic: res.Panic}
 		if ours, ok := errors.AsType[*Error](err); ok {

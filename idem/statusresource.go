@@ -28,6 +28,12 @@ import (
 // answer. Status allows this only if [Options.StatusURL] is set. Otherwise Status
 // reports every key of these callers as unknown.
 func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
+	return e.status(ctx, r, false)
+}
+
+// Engine.status is Status. The parameter served says that the request came through
+// ServeStatus.
+func (e *Engine) status(ctx context.Context, r Request, served bool) (Result, error) {
 	if err := checkKey(r.Key, true); err != nil {
 		return Result{}, &Error{Op: "key", Err: err}
 	}
@@ -39,6 +45,7 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 		return Result{}, e.core.refusesNobody(ctx, &r, err)
 	}
 	a := e.core.attemptAt(&r)
+	a.ask.served = served
 	a.ask.home, a.ask.unattended = e.core.names.place(&r, &e.core.names.claimsBy, caller), true
 	if a.ask.other, err = e.core.names.other(ctx, &r, a.ask.home.pk); err != nil {
 		return Result{}, err
@@ -95,10 +102,7 @@ func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 		r.Key = e.core.opt.statusKey(r.Path)
 	}
 	r.Route = r.Method + " " + e.core.opt.StatusURL + "{key}" // must not contain the key, but some adapters set Route to the path
-	res, err := e.Status(ctx, r)
-	if err == nil && res.Replayed {
-		err = checkEncoding(&r, &res)
-	}
+	res, err := e.status(ctx, r, true)
 	if err != nil {
 		res = Result{Response: contract{e.core}.problem(ctx, &r, err)}
 	}

@@ -142,7 +142,7 @@ func TestBeginAndEndOfASpan(t *testing.T) {
 	if all := r.spans(); !all[0].StartTime.Equal(began) || time.Since(all[1].StartTime) > time.Hour {
 		t.Errorf("the spans begin at %v and %v", all[0].StartTime, all[1].StartTime)
 	}
-	for _, code := range []string{"idempotency_key_missing", "idempotency_key_mismatch", "idempotency_in_flight", "held_back"} {
+	for _, code := range []string{"idempotency_key_missing", "idempotency_key_mismatch", "idempotency_encoding", "idempotency_in_flight", "held_back"} {
 		_, end := r.Tracer().Start(t.Context(), trace.Step{Kind: trace.Claim})
 		end(trace.Outcome{Code: code})
 		if s := r.spans()[0]; s.Status.Code != codes.Unset || len(s.Attributes) != 1 || s.Attributes[0] != attribute.String("error.type", code) {

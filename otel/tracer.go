@@ -124,7 +124,7 @@ func name(s trace.Step) string {
 var refusal = map[string]bool{
 	"idempotency_key_missing": true, "idempotency_key_invalid": true, "request_too_large": true, "request_invalid": true,
 	"idempotency_key_mismatch": true, "idempotency_key_unknown": true,
-	"idempotency_answer_not_kept": true, "idempotency_in_flight": true, "held_back": true,
+	"idempotency_answer_not_kept": true, "idempotency_encoding": true, "idempotency_in_flight": true, "held_back": true,
 }
 
 // begin returns the attributes of a step at its start.
