@@ -39,7 +39,7 @@ func newDoctor(env environment) *cobra.Command {
 	fs.StringVar(&opt.As, "as", "", "check that your credentials have the permissions that `ROLE` (function, worker or operator) needs on the table")
 	fs.DurationVar(&opt.ClientRetries, "client-retries", 0, "longest `TIME` over which a client retries, such as 72h")
 	fs.DurationVar(&opt.ProviderRemembers, "provider-remembers", 24*time.Hour, "`TIME` for which the provider remembers a key (Stripe: 24h for API v1, 720h for v2)")
-	fs.BoolVar(&strict, "strict", false, "also fail if a check could not be made")
+	fs.BoolVar(&strict, "strict", false, "also fail if AWS gave no answer for a check")
 	fs.IntVar(&opt.Sample, "sample", 200, "number of the table's items to examine")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		switch {
@@ -82,7 +82,7 @@ func newDoctor(env environment) *cobra.Command {
 	}
 	return exitCodes(cmd, map[int]string{
 		exitDone: "no mistake was found by the checks that could be made", exitFailed: "failed, or nothing could be checked",
-		exitFound: "mistakes found; with --strict also: a check could not be made",
+		exitFound: "mistakes found; with --strict also: AWS gave no answer for a check",
 	})
 }
 
