@@ -22,11 +22,13 @@ import (
 //
 //	lambda.Start(lambda.WrapHandler(engine, lambda.HTTPAPI, mux))
 //
-// The engine sees the whole request before h reads it, and the whole answer before the client gets
-// it. The request that h gets has the client's path, without a stage. Its context has the
-// invocation's deadline. [EventOf] finds the event in the context. If [idem.Options.Resumable] is
-// set, the handler needs a [HandlerOptions.Name], so that the completer can run h without the
-// client.
+// The engine sees the whole request before h reads it, and the whole answer before the
+// client gets it. The request that h gets has the client's path, without a stage. For a
+// keyed request, its context ends half a second before the invocation's deadline, so
+// that time for the answer remains. If the engine doesn't act on a request, or only
+// observes it, the context has the invocation's deadline. [EventOf] finds the event in
+// the context. If [idem.Options.Resumable] is set, the handler needs a
+// [HandlerOptions.Name], so that the completer can run h without the client.
 //
 // Answers are buffered, so h can't flush, hijack or send trailers. The engine learns of
 // h's failure only from the answer's status, so h must answer with a 5xx after a failed

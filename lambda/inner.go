@@ -19,10 +19,10 @@ import (
 // Inner returns the content that the producer of a message sent. If m has an envelope
 // of SNS (without raw message delivery) or EventBridge, Inner returns the
 // notification's message or the event's detail. Otherwise Inner returns the body of m.
-// [SQS] looks for the key inside the envelope, and compares messages without the
-// envelope's ids, times and signatures. But the handler gets m with the envelope, and
-// can call Inner. Inner returns an error if the body of m looks like an envelope but
-// can't be read.
+// If m has no attribute [KeyAttribute], [SQS] looks for the key inside the envelope,
+// and compares messages without the envelope's ids, times and signatures. But the
+// handler gets m with the envelope, and can call Inner. Inner returns an error if the
+// body of m looks like an envelope but can't be read.
 func Inner(m events.SQSMessage) (string, error) {
 	in, ok, err := openBody(m.Body)
 	if err != nil {

@@ -96,9 +96,9 @@ func (r *Router[Ev, Re]) Route(pattern string, h func(context.Context, Ev) (Re, 
 // pattern, or if the route's name is empty. If another route has or accepts the route's
 // name, or a name in the route's Accepts, Keyed panics too. Finally, Keyed panics if
 // the route's method is not in [idem.Options.Methods], because the engine would not
-// protect the route ([idem.Engine.CheckRoute]). If the pattern has no method, the route
-// also gets requests with methods that take no keys, and the engine doesn't protect
-// these requests.
+// protect the route ([idem.Engine.CheckRoute]). But in [idem.ModeOff] every method is
+// accepted. If the pattern has no method, the route also gets requests with methods
+// that take no keys, and the engine doesn't protect these requests.
 func (r *Router[Ev, Re]) Keyed(pattern string, e *idem.Engine, h func(context.Context, Ev) (Re, error), optFns ...func(*HandlerOptions)) *Route[Ev, Re] {
 	opt := HandlerOptions{Name: pattern}
 	for _, fn := range optFns {

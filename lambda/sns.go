@@ -31,8 +31,11 @@ const snsKind = "an SNS event"
 // its calls to other systems. Therefore, if the key is the message id, a phase refuses
 // such calls ([idem.ErrDeliveryKey]), unless [Batch.CallsAgainAfterRedrive] is set.
 //
-// The scope is the topic and the function, since each subscriber does its own work. Messages with
-// the same key must have the same text, subject and attributes, except the attributes of tracing.
+// The scope is the topic and the function, since each subscriber does its own work.
+// Messages with the same key must have the same text, subject and attributes, except
+// the attributes of tracing. If a message without [KeyAttribute] is an EventBridge
+// event, the event's detail, detail-type, source and resources are compared instead of
+// the text.
 var SNS = Batch[events.SNSEvent, events.SNSEventRecord, struct{}]{
 	Records: snsRecords,
 	ID:      func(r events.SNSEventRecord) string { return r.SNS.MessageID },

@@ -8,7 +8,8 @@ import (
 
 // Replays sends ev twice and returns the first answer. The test passes if the handler
 // makes the first answer, and the second answer is a replay with the same status, body
-// and stored headers.
+// and stored headers. An answer of 500 or above, or a batch that reports a failure,
+// makes the test fail.
 //
 // An HTTP answer says whether it is a replay. Answers of lambda.Direct and of batches
 // don't say so. For such answers pass the store's log: the test then fails if the

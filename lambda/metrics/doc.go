@@ -13,10 +13,12 @@
 //
 // # Lines
 //
-// A request writes one line when it ends. The line is written before the answer is
-// returned, because Lambda may freeze the process afterwards. Besides metrics the line
-// has properties, by which you can search the logs: the record's short name, the
-// operation's id, the route, the events, the status, and the duration of each phase.
+// A request that runs under a key, is replayed or is refused writes one line when it
+// ends. So does each try of a completer. For [idem.ModeObserve] and [idem.ModeOff] see
+// [Metrics.Hooks]. The line is written before the answer is returned, because Lambda
+// may freeze the process afterwards. Besides metrics the line has properties, by which
+// you can search the logs: the record's short name, the operation's id, the route, the
+// events, the status, and the duration of each phase.
 //
 // Stream events happen outside of requests, and store calls may. If you wrap the
 // function's handler with [Metrics.Wrap], one more line for each invocation sums up

@@ -91,7 +91,8 @@ type Handler interface {
 // which sums up what [Metrics.StreamHooks] and [Metrics.StoreHooks] report during the
 // invocation. If they report nothing, there is no such line. Each request still has a
 // separate line. The invocation's line is written before the result is returned, or, if
-// h panics, before the panic continues.
+// h panics, before the panic continues. The line is lost if a handler of
+// lambda.WrapEach has not returned in its time and the program restarts.
 func (m *Metrics) Wrap(h Handler) Handler { return &wrapped{m, h} }
 
 type wrapped struct {
