@@ -53,9 +53,10 @@ var exposed = []string{expiresHeader, KeyHeader, statusHeader, ReplayedHeader, "
 
 // Allow adds CORS headers to resp, so that pages of the listed origins can read resp.
 // The parameter request contains the headers of the request that resp answers. Allow
-// copies resp's header map, replaces CORS headers that resp already has, and extends
-// Vary. The engine calls Allow for its own answers. Call Allow for answers that neither
-// the engine nor a handler makes, such as a router's.
+// copies resp's header map, and removes or replaces the CORS headers that resp already
+// has. Allow extends Vary, unless all origins are listed ("*"). If c lists no origins,
+// Allow changes nothing. The engine calls Allow for its own answers. Call Allow for
+// answers that neither the engine nor a handler makes, such as a router's.
 func (c *CORS) Allow(resp *Response, request http.Header) {
 	if len(c.Origins) == 0 {
 		return

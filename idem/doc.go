@@ -43,6 +43,8 @@
 // the handler works past its deadline, the engine renews the lease for up to 15
 // minutes.
 //
-// Clocks decide only when a retry may take over. A second effect in the store is impossible
-// even if a clock is wrong, since each write checks the record's owner and version.
+// Clocks decide only when a retry may take over, and when a key's lifetime ends. Before
+// that end, a second effect in the store is impossible even if a clock is wrong, since
+// each write checks the record's owner and version. A process whose clock is too far
+// ahead may run a key again before its lifetime is over.
 package idem

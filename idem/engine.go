@@ -80,7 +80,8 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 // The context of fn carries the [Op]. This context ends half a second before the
 // deadline of ctx, so that the engine has time for the last write and the answer. If
 // ctx has no deadline, [Options.Lease] after the start of Do counts as the deadline. If
-// half a second or less is left, Do doesn't call fn (ErrNoTime). If fn continues after
+// half a second or less is left, Do doesn't call fn (ErrNoTime). If an earlier attempt
+// left the operation open, the error also matches ErrUnfinished. If fn continues after
 // the end of its context, fn holds the key until another attempt takes over (see
 // [Options.Lease]).
 //
@@ -88,9 +89,10 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 // a panic. Do returns the error or the answer; the panic continues. But if a phase has
 // committed or a call may have been made, the key isn't freed, and a later attempt
 // continues the operation. In this case Do returns ErrUnfinished in place of an answer that
-// Stored rejects, unless the answer's status is 5xx. If [Options.Resumable] is set, only a
-// 4xx that Stored rejects frees the key: after any other failure a completer finishes the
-// request.
+// Stored rejects, unless the answer's status is 5xx. If an earlier attempt died in a
+// call, and fn doesn't repeat the call, Do returns ErrUnfinished in place of every
+// answer. If [Options.Resumable] is set, only a 4xx that Stored rejects frees the key:
+// after any other failure a completer finishes the request.
 //
 // Inside fn, a nested Do with the same key and request runs its own fn as a part of the
 // outer operation (Result.Passed). A nested Do with the same key and another request is
@@ -100,11 +102,12 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 // fn each time, or generate a key. In [ModeObserve] fn always runs. If another attempt holds
 // the key, Do returns an error even under [InFlightAccept]: only [Engine.Serve] answers 202.
 //
-// If the engine refuses r, the error is an *[Error]. fn has not run if the error
-// matches ErrKeyMissing, ErrKeyInvalid, ErrScope, ErrRequest, ErrTooLarge, ErrMismatch,
-// ErrNoTime, ErrQuota or ErrIncomparable. fn may have run if the error matches
-// ErrUnfinished, ErrStuck, ErrNotKept, ErrLeaseLost, ErrUnavailable, ErrCorrupt or
-// ErrUnprotected. After ErrInFlight, fn has run only if another attempt overtook this
+// If the engine refuses r, the error is an *[Error]. This call of Do has not run fn if
+// the error matches ErrKeyMissing, ErrKeyInvalid, ErrScope, ErrRequest, ErrTooLarge,
+// ErrMismatch, ErrNoTime, ErrQuota or ErrIncomparable. An earlier call may have run fn.
+// This call may have run fn if the error matches ErrUnfinished (without ErrNoTime),
+// ErrStuck, ErrNotKept, ErrLeaseLost, ErrUnavailable, ErrCorrupt or ErrUnprotected.
+// After ErrInFlight, this call has run fn only if another attempt overtook this
 // attempt.
 //
 // If ctx is cancelled while fn runs, fn decides how to react. The engine still stores the

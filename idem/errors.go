@@ -35,7 +35,8 @@ var (
 	// doesn't free the key either, since a phase has committed, a call may have been
 	// made, or the request is stored ([Options.Resumable]). A handler can still end the
 	// operation with an answer made by [Respond], unless the handler leaves out a phase
-	// or a call of an earlier attempt.
+	// or a call of an earlier attempt. ErrUnfinished also matches errors from a request
+	// with too little time left to take an operation over (ErrNoTime).
 	ErrUnfinished = errors.New("the request is not finished")
 	// ErrStuck matches errors from a stuck operation, which waits for an operator.
 	ErrStuck = errors.New("the request with this idempotency key is stuck")
@@ -101,8 +102,9 @@ var (
 	// ErrUnprotected also matches errors from [Engine.Status], [Engine.Resume] and the
 	// decisions of operators.
 	ErrUnprotected = errors.New("a record is needed, and the engine runs without records")
-	// ErrAnswered matches errors from a phase of an operation that already has its
-	// answer. The client gets that answer regardless of the handler's return value.
+	// ErrAnswered matches errors from a phase of an attempt that a phase has ended:
+	// with an answer, or because the operation is stuck, isn't finished, or was taken
+	// over. The client gets that outcome regardless of the handler's return value.
 	ErrAnswered = errors.New("the operation has its answer")
 
 	// ErrConflict matches errors from a commit that was not applied: another write was

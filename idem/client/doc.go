@@ -22,8 +22,8 @@
 //   - the request is retried if no answer comes, if the first MiB of the answer to a
 //     keyed request is cut off, and after a 409, 429 or 5xx. [Options.MaxRetries]
 //     limits the retries. The waits are random and grow, and Retry-After lengthens a
-//     wait. The server's header Stripe-Should-Retry overrules the status and the mark
-//     of a replay;
+//     wait. The server's header Stripe-Should-Retry overrules a status of 400 or above,
+//     and the mark of a replay with such a status;
 //   - the request is not retried if a retry can't help: other 4xx, an answer marked as a
 //     replay, an invalid certificate, a request that no transport can send, a cancelled
 //     context;

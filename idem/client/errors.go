@@ -11,7 +11,8 @@ var (
 	// ErrRequest matches errors from a request that no transport can send. Nothing was sent.
 	ErrRequest = errors.New("request can't be sent")
 	// ErrKeyInvalid matches errors from a caller's key that is empty, too long, set
-	// twice or not visible ASCII. Nothing was sent.
+	// twice or not visible ASCII. Nothing was sent. If the key contains a control
+	// character other than a tab, the error is ErrRequest instead.
 	ErrKeyInvalid = errors.New("idempotency key is invalid")
 	// ErrBody matches errors from a keyed request whose body can't be sent a second
 	// time. Nothing was sent. ErrBody also matches errors from a request whose GetBody
@@ -48,7 +49,7 @@ type Error struct {
 	// later request with this key is the same operation. The error's message doesn't
 	// contain Key.
 	Key string
-	// Attempts is how often the request was sent.
+	// Attempts is the number of attempts, including those that could not connect.
 	Attempts int
 	// Unknown is true if the server may have carried out the operation, or may be
 	// working on the operation. If Unknown is false, the server has not carried out the

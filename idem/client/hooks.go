@@ -32,7 +32,7 @@ type Event struct {
 	Operation string        // from WithOperation
 	Keyed     bool          // whether the request has a key
 	Attempt   int           // number of the attempt, from 1; 0 before the first attempt
-	Status    int           // status of the answer; 0 without an answer
+	Status    int           // status of the answer; 0 without a whole answer, and in the hook Retry
 	Took      time.Duration // duration of the attempt
 	Wait      time.Duration // wait before the next attempt
 	// Reason is set in two hooks. In the hook Retry, it says why the request is sent
@@ -56,7 +56,7 @@ type Hooks struct {
 	GaveUp        func(context.Context, Event) // a failure is returned although a retry could help; Event.Reason says why it isn't retried
 	Replayed      func(context.Context, Event) // the answer is the replay of an earlier attempt's answer
 	DeletedBefore func(context.Context, Event) // a repeated DELETE got 404, which counts as success
-	JournalFailed func(context.Context, Event) // the journal could not record the answer; the caller still gets the answer
+	JournalFailed func(context.Context, Event) // the journal could not record the answer or the new end of the key's lifetime; the request goes on without an error
 }
 
 // operation.tell sets the fields of ev that don't depend on the hook, and calls hook

@@ -29,8 +29,10 @@ const keepAnswered = 7 * 24 * time.Hour
 //
 // If a disk failure leaves the file's contents uncertain, the journal refuses all
 // operations, so that nothing is sent. The journal also refuses all operations
-// ([ErrCorrupt]) if another program deletes, replaces or changes the open file. Repair
-// the cause and open the journal again.
+// ([ErrCorrupt]) if another program deletes or replaces the open file or the lock file,
+// or changes the open file's length. Repair the cause and open the journal again. A
+// change that keeps the length is found by the next OpenJournal, if there was no
+// rewrite in between.
 type FileJournal struct {
 	path string
 	keep time.Duration

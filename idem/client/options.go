@@ -39,11 +39,11 @@ type Options struct {
 	// MaxRetries is how often a request may be sent again after the first attempt. A
 	// request is retried if there is no answer, or if the answer is 409 (an earlier
 	// attempt may still be running), 429 or 5xx. The server's header
-	// Stripe-Should-Retry, "true" or "false", overrules the status. An answer with a
-	// Retry-After of more than a minute is returned at once. For a keyed request,
-	// retries after a 409 with a Retry-After don't count towards MaxRetries until the
-	// waits before these retries exceed a minute in total. A negative value means no
-	// retries. Default: 2.
+	// Stripe-Should-Retry, "true" or "false", overrules a status of 400 or above. An
+	// answer with a Retry-After of more than a minute is returned at once. For a keyed
+	// request, retries after a 409 with a Retry-After don't count towards MaxRetries
+	// until the waits before these retries exceed a minute in total. A negative value
+	// means no retries. Default: 2.
 	MaxRetries int
 	// InitialDelay and MaxDelay determine the wait before retry n. With d =
 	// min(InitialDelay * 2^(n-1), MaxDelay), the wait is a random time from d/2 to d.
