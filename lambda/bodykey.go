@@ -29,9 +29,9 @@ type BodyKey struct {
 	Key func(body []byte) (string, error)
 
 	// Same returns the part of a body that must be the same in all bodies with the same
-	// key. If Same is nil, the whole body must be the same. If Same returns an error,
-	// the request is refused: with [idem.ErrIncomparable] if the key has a record,
-	// otherwise with [idem.ErrRequest]. See [BodyKey.Comparing].
+	// key. If Same is nil or returns nil, the whole body must be the same. If Same
+	// returns an error, the request is refused: with [idem.ErrIncomparable] if the key
+	// has a record, otherwise with [idem.ErrRequest]. See [BodyKey.Comparing].
 	Same func(body []byte) ([]byte, error)
 
 	// shared reports whether the client chooses the body's key, and the body doesn't
@@ -87,9 +87,11 @@ func (k BodyKey) From(r *idem.Request) (string, error) {
 	return key, nil
 }
 
-// FromOptional acts like [BodyKey.From], but accepts a request whose body is empty or lacks a value
-// for the key. The key of such a request comes from the header. If the header is missing too,
-// [idem.Options.Key] decides. FromOptional refuses all other requests that From refuses.
+// FromOptional acts like [BodyKey.From], but accepts a request whose body is empty or
+// lacks a value for the key. The key of such a request comes from the header. If the
+// header is missing too, [idem.Options.Key] decides. FromOptional refuses all other
+// requests that From refuses, such as one with null in place of the value or of an
+// object on the path.
 func (k BodyKey) FromOptional(r *idem.Request) (string, error) {
 	if _, err := k.Key(r.Body); len(r.Body) == 0 || errors.Is(err, rawjson.ErrAbsent) || errors.Is(err, idem.ErrKeyMissing) {
 		return "", idem.ErrKeyMissing
@@ -117,10 +119,10 @@ func (k BodyKey) compare(r *idem.Request) {
 // the key is the integer as written. So 7 and "7" are the same key. But after a body
 // with 7, a body with "7" is refused ([idem.ErrMismatch]), so that the work isn't done
 // a second time. Numbers with a fraction or an exponent, true, false, null, objects and
-// lists can't be keys. If a value has more than 255 characters, or other characters
-// than visible ASCII, the key is a SHA-256 hash of the value. The names of members must
-// match the pointer exactly, including case. A duplicate member on the path is an
-// error.
+// lists can't be keys. If a value has more than 255 characters, has other characters
+// than visible ASCII, or begins with "sha256:", the key is a SHA-256 hash of the value.
+// The names of members must match the pointer exactly, including case. A duplicate
+// member on the path is an error.
 //
 // JSONKey panics if a pointer is malformed or "".
 func JSONKey(pointer string, more ...string) BodyKey {

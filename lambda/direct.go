@@ -44,7 +44,8 @@ import (
 // An error of the handler reaches the caller unchanged. It frees the key, unless a
 // phase is committed, a call is in doubt or [idem.Options.Resumable] is set. The
 // engine's errors reach the caller too. In Go code, test an error of [Handler.Handle]
-// with [errors.Is]. In Lambda, an error of the engine has one of these errorTypes:
+// with [errors.Is]. In Lambda, an error of the engine has one of these errorTypes,
+// unless the error comes from a phase:
 //
 //	IdempotencyInFlight          another invocation works on the operation: invoke again, with a delay
 //	IdempotencyLeaseLost         another invocation has taken over: invoke again
@@ -53,7 +54,8 @@ import (
 //	IdempotencyUnfinished        the operation was begun, and may still be carried out: invoke again
 //	IdempotencyQuotaExceeded     nothing was done: the caller is over a limit of idem.Options.Quota: invoke again, with a delay
 //	IdempotencyKeyMissing        nothing was done: no key, and idem.KeyRequired is set
-//	IdempotencyKeyInvalid        key returned an error, or a key that isn't 1 to 255 visible ASCII characters
+//	IdempotencyKeyInvalid        key returned an error, a key that isn't 1 to 255 visible ASCII
+//	                             characters, or a new key shorter than idem.Options.MinKey
 //	IdempotencyKeyMismatch       nothing was done: the key was used with another payload
 //	IdempotencyScopeUnknown      DirectOptions.Scope failed, or the caller is unknown
 //	IdempotencyRequestInvalid    nothing was done: the key is new, and the fingerprint can't be made
@@ -68,7 +70,7 @@ import (
 // help. The function's MaximumRetryAttempts allows at most two retries: one after a
 // minute, and one two minutes later. Because retries are few, an invocation that finds
 // another invocation at work doesn't fail at once. Instead it waits for the other's
-// result, or for the end of the other's lease. [DirectOptions.Synchronous] turns the
+// result, or for the end of the other's lease. [DirectOptions.Synchronous] turns this
 // wait off. If a process dies, the event needs one retry. If MaximumRetryAttempts is 2,
 // a second retry is left for another failure; see docs/use/sources.md. A retry helps
 // only after an error for which the list says "invoke again". After the last retry
@@ -129,9 +131,9 @@ func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns
 type DirectOptions[In any] struct {
 	// Scope returns the owner of the key: equal keys of two owners are two operations.
 	// Derive the owner from verified facts only. If Scope returns an error, the event
-	// is refused. By default the function is the owner. If you set Scope, give the
-	// handler a name ([HandlerOptions.Name]), otherwise [Wrap] panics. The name
-	// separates the handler's keys from other functions' keys on the table. If
+	// is refused. By default the function is the owner. If you set Scope, also set
+	// [HandlerOptions.Name] or [HandlerOptions.Operation], otherwise [Wrap] panics. The
+	// name separates the handler's keys from other functions' keys on the table. If
 	// [idem.Options.Resumable] is set, also set [idem.Options.CallerFromOp], otherwise
 	// the engine refuses the event.
 	Scope func(ctx context.Context, in In) (string, error)
@@ -139,11 +141,12 @@ type DirectOptions[In any] struct {
 	// Synchronous says that all callers wait for the result, as the SDK
 	// (RequestResponse), Step Functions, AppSync and pipes do. With Synchronous, an
 	// invocation that finds another invocation at work on the operation is refused at
-	// once (IdempotencyInFlight), and its caller tries again. Without Synchronous, the
-	// invocation waits for the other's result, or for the end of the other's lease,
-	// because Lambda drops an asynchronous event after two retries. Set Synchronous
-	// yourself, because Lambda doesn't tell a function how it was invoked. Without this
-	// option, only an invocation with a ClientContext is known to be synchronous.
+	// once (IdempotencyInFlight), unless [idem.Options.InFlight] is
+	// [idem.InFlightWait]; its caller tries again. Without Synchronous, the invocation
+	// waits for the other's result, or for the end of the other's lease, because Lambda
+	// drops an asynchronous event after two retries. Set Synchronous yourself, because
+	// Lambda doesn't tell a function how it was invoked. Without this option, only an
+	// invocation with a ClientContext is known to be synchronous.
 	Synchronous bool
 }
 

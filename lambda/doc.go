@@ -9,10 +9,11 @@
 //   - For keys in bodies, use [JSONKey], [JSONRPCKey], [MCPToolKey], [AppSyncKey] or [StateKey]
 //     with any of these adapters and batches.
 //
-// [Wrap] takes an engine, the adapter for the function's event source, and an ordinary handler. The
-// program below is a complete function for an HTTP API whose authorizer identifies the caller. If
-// the API has no authorizer, keyed requests get 500, unless you let all callers share their keys by
-// idem.New(store, idem.OneScope).
+// [Wrap] takes an engine, the adapter for the function's event source, and an ordinary
+// handler. The program below is a complete function for an HTTP API whose authorizer
+// identifies the caller. If the API has no authorizer, keyed requests get 500, unless
+// you set [idem.Options.Scope], or let all callers share their keys by idem.New(store,
+// idem.OneScope).
 //
 //	package main
 //
@@ -55,15 +56,18 @@
 //   - The handler runs for the first request. Later requests with the same key get the
 //     first answer's status, body bytes and allow-listed headers, with the additional
 //     header Idempotent-Replayed: true.
-//   - A request with the same key that arrives while the handler runs gets 409 with Retry-After. A
-//     request with the same key but another method, path, query or body gets 422. A missing or
-//     malformed key gets 400. The handler doesn't run for any of these requests.
+//   - A request with the same key that arrives while the handler runs gets 409 with
+//     Retry-After, unless [idem.Options.InFlight] says otherwise. A request with the same
+//     key but another method, path, query or body gets 422. A missing or malformed key
+//     gets 400. The handler doesn't run for any of these requests.
 //   - The key is freed if the handler fails, panics, or returns an answer that isn't
-//     kept (by default 5xx, and the 4xx that ask for a corrected request). The next
-//     retry runs the handler again. If [idem.Options.Resumable] is set, an error, a
-//     panic or a 5xx doesn't free the key: the client's retry or a completer continues
-//     the operation. After a panic the client gets the same 500 as after an error; then
-//     the process ends, as it does without a wrapper.
+//     kept (by default 5xx, and the 4xx that [idem.DefaultStored] rejects). The next
+//     retry runs the handler again. But if a phase is committed or a call is in doubt,
+//     the key isn't freed, and the client's retry continues the operation. If
+//     [idem.Options.Resumable] is set, an error, a panic or a 5xx doesn't free the key:
+//     the client's retry or a completer continues the operation. After a panic the
+//     client gets the same 500 as after an error; then the process ends, as it does
+//     without a wrapper.
 //   - If too little time is left before the function's deadline, the answer is 503 and the
 //     handler isn't run. The handler's context ends shortly before the deadline, so that the
 //     answer can still be stored.
@@ -109,11 +113,12 @@
 //
 // # Scopes
 //
-// Callers don't share keys. The scope of a key is the identity that the event source has verified
-// (each adapter says which), and the tenant if Lambda isolates tenants. No other part of an event
-// is trusted, least of all a header. A keyed request without a verified identity is refused
-// ([idem.ErrScope]). The engine then logs what can help: an authorizer, [idem.Options.Scope] (or
-// [idem.Request.Scope] in your own adapter), or [idem.OneScope] for public routes.
+// Callers don't share keys. The scope of a key is the identity that the event source
+// has verified (each adapter says which), and the tenant if Lambda isolates tenants. No
+// other part of an event is trusted, least of all a header. A keyed request without a
+// verified identity is refused ([idem.ErrScope]). The engine then logs what can help,
+// such as an authorizer, [idem.Options.Scope], or [idem.OneScope] for public routes.
+// Your own adapter can set [idem.Request.Scope].
 //
 // [RoleScope], [SessionScope], [APIKeyScope] and [CertificateScope] are scopes for identities
 // that AWS verifies, but that several callers may share. [ClaimScope] is for users who act for

@@ -46,12 +46,12 @@ import (
 // If a phase has failed and h returns nil, the record fails with the phase's error. If the
 // record shall count as done in spite of the failed phase, h has to return [idem.Respond].
 //
-// h gets the record unchanged. WrapEach panics if a required value is nil. It also
-// panics if an engine gets two handlers of one kind of record with the same
-// [Batch.Name], or two without a name, because each handler would skip records that
-// only the other has done. Two handlers without a name on different engines also make
-// WrapEach panic, if the engines have the same namespace and the same store, and the
-// store counts handlers.
+// h gets the record unchanged. WrapEach panics if a required value is nil. Except in
+// [idem.ModeOff], it also panics if an engine gets two handlers of one kind of record
+// with the same [Batch.Name], or two without a name, because each handler would skip
+// records that only the other has done. Two handlers without a name on different
+// engines also make WrapEach panic, if the engines have the same namespace and the same
+// store, and the store counts handlers.
 func WrapEach[Ev, Rec, Re any](e *idem.Engine, b Batch[Ev, Rec, Re], h func(context.Context, Rec) error) *EachHandler[Ev, Rec, Re] {
 	switch {
 	case e == nil:
@@ -110,9 +110,10 @@ func (h *EachHandler[Ev, Rec, Re]) Handle(ctx context.Context, ev Ev) (Re, error
 	return re, err
 }
 
-// Invoke is Handle for the runtime: payload and result are JSON. If the payload is another kind
-// of event, the error says which kind. Errors of the engine have the errorTypes that [Direct]
-// lists.
+// Invoke is Handle for the runtime: payload and result are JSON. If the payload is
+// another kind of event, the error says which kind. If the event has one record, errors
+// of the engine have the errorTypes that [Direct] lists. If it has several, the
+// errorType is BatchError.
 //
 // If a handler has not returned in its time, Invoke doesn't panic where Handle does.
 // Instead, Invoke posts the answer to the runtime's API, and then restarts the program

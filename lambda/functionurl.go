@@ -24,11 +24,11 @@ const (
 // As with HTTP APIs, several values of a header are joined by commas. A function URL
 // has no route patterns, so the route is the method followed by /*, such as "POST /*".
 //
-// With AuthType AWS_IAM the caller is the user ARN. A role's session is a caller only
-// if you choose [RoleScope] or [SessionScope]. A user of a Cognito identity pool is not
-// a verified caller, because the event doesn't name the user. With AuthType NONE there
-// is no verified caller, whatever the event or its headers say. So set
-// [idem.Options.Scope].
+// With AuthType AWS_IAM the caller is the user ARN. A role's session, except of IAM
+// Identity Center, is a caller only if you choose [RoleScope] or [SessionScope]. A user
+// of a Cognito identity pool is not a verified caller, because the event doesn't name
+// the user. With AuthType NONE there is no verified caller, whatever the event or its
+// headers say. So set [idem.Options.Scope].
 //
 // FunctionURL refuses an event whose domain name isn't a function URL's ([ErrEvent]).
 // Otherwise FunctionURL would accept an HTTP API's event, which has the same form, and

@@ -30,9 +30,9 @@ const httpAPIKind = "an HTTP API event (payload format 2.0)"
 //     2^53-1, its digits are used.
 //
 // If a Lambda authorizer names no caller, the request is refused ([idem.ErrScope]),
-// unless [idem.Options.Scope] finds the scope. A role's session ([RoleScope],
-// [SessionScope]) and a client certificate ([CertificateScope]) are callers only if you
-// choose these scopes.
+// unless [idem.Options.Scope] finds the scope. A role's session, except of IAM Identity
+// Center, and a client certificate are callers only if you choose a scope for them
+// ([RoleScope], [SessionScope], [CertificateScope]).
 //
 // Events of a function URL have the same form, so the same handler can serve a function
 // URL too.

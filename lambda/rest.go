@@ -28,10 +28,10 @@ const restKind = "a REST API event (payload format 1.0)"
 //   - with IAM, the Cognito identity, or else the user ARN.
 //
 // If an authorizer returns the principalId "user" for all callers, all callers share
-// one scope. By default, a role's session, an API key and a client certificate aren't
-// callers. To make them callers, set [idem.Options.Scope]: to [RoleScope] or
-// [SessionScope] for sessions, to [APIKeyScope] for API keys, to [CertificateScope] for
-// certificates.
+// one scope. By default, a role's session (except of IAM Identity Center), an API key
+// and a client certificate aren't callers. To make them callers, set
+// [idem.Options.Scope]: to [RoleScope] or [SessionScope] for sessions, to [APIKeyScope]
+// for API keys, to [CertificateScope] for certificates.
 //
 // A handler's response may use both Headers and MultiValueHeaders. If a name is in
 // both, the values in MultiValueHeaders are used, as in API Gateway. The reply to API
