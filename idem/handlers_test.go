@@ -99,6 +99,7 @@ func TestCheckRoute(t *testing.T) {
 	}{
 		"a keyed method":        {callertest.Anybody, "POST /orders/{id}", ""},
 		"any method":            {callertest.Anybody, "/orders/{id}", ""},
+		"a tab":                 {callertest.Anybody, "GET\t/orders", "takes keys on POST, PATCH only: add GET"},
 		"a method without keys": {callertest.Anybody, "GET /orders", "takes keys on POST, PATCH only: add GET"},
 	} {
 		err := idem.New(&idem.MemoryStore{}, tc.opt).CheckRoute(tc.pattern)

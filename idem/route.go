@@ -23,8 +23,8 @@ func patternHost(r *Request) string {
 // the host in front of the path if the pattern has one.
 func splitPattern(pattern string) (method, path string) {
 	path = pattern
-	if before, after, ok := strings.Cut(pattern, " "); ok {
-		method, path = before, strings.TrimLeft(after, " \t")
+	if i := strings.IndexAny(pattern, " \t"); i >= 0 {
+		method, path = pattern[:i], strings.TrimLeft(pattern[i:], " \t")
 	}
 	return method, path
 }

@@ -89,8 +89,8 @@ type pattern struct {
 
 func parsePattern(text string) pattern {
 	p := pattern{path: text, mux: http.NewServeMux()}
-	if method, rest, ok := strings.Cut(text, " "); ok {
-		p.method, p.path = method, strings.TrimLeft(rest, " \t")
+	if i := strings.IndexAny(text, " \t"); i >= 0 {
+		p.method, p.path = text[:i], strings.TrimLeft(text[i:], " \t")
 	}
 	if i := strings.Index(p.path, "/"); i > 0 {
 		p.host, p.path = p.path[:i], p.path[i:]

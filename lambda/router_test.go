@@ -94,7 +94,7 @@ func TestRouterFindsItsRoute(t *testing.T) {
 		r := s.shop()
 		engine := anEngine()
 		r.keyed("POST /rides", engine, says("book"))
-		r.keyed("POST /rides/{id}/refunds", anEngine(), says("refund "))
+		r.keyed("POST\t/rides/{id}/refunds", anEngine(), says("refund "))
 		r.route("GET /rides/{id}", says("show "))
 		r.route("GET /rides/latest", says("latest"))
 		r.route("/files/{id...}", says("file "))
