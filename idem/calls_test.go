@@ -18,6 +18,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
@@ -208,18 +209,19 @@ func TestForHowLongACallIsRepeated(t *testing.T) {
 // A phase learns whether its calls may have been made before.
 func TestRepeats(t *testing.T) {
 	t.Parallel()
-	a := begun()
 	var got []bool
+	notes := func(tx *idem.Tx) error { got = append(got, tx.Repeats()); return nil }
+	noAnswer := errors.New("no answer")
+	a := begun()
 	calls := func(after func() error) handler {
 		return answering(func(ctx context.Context) error {
-			notes := func(tx *idem.Tx) error { got = append(got, tx.Repeats()); return nil }
 			if err := paying(ctx, "charge", notes); err != nil {
 				return err
 			}
 			return paying(ctx, "tip", func(tx *idem.Tx) error { return errors.Join(notes(tx), after()) })
 		})
 	}
-	_, _ = a.do(t, calls(func() error { return errors.New("no answer") }))                   // two first calls; the second fails
+	_, _ = a.do(t, calls(func() error { return noAnswer }))                                  // two first calls; the second fails
 	a.dies(t, func(die func()) handler { return calls(func() error { die(); return nil }) }) // a repeated call
 	a.clock.Advance(time.Hour)
 	if _, err := a.do(t, calls(func() error { return nil })); err != nil { // once more
@@ -227,6 +229,48 @@ func TestRepeats(t *testing.T) {
 	}
 	if diff := cmp.Diff([]bool{false, false, true, true}, got); diff != "" {
 		t.Errorf("Repeats (-want +got):\n%s", diff)
+	}
+	for name, tt := range map[string]struct {
+		charge idem.PhaseOption
+		early  bool // the operation becomes stuck outside of the call's phase
+		settle idem.Settlement
+		want   []bool // two attempts at the charge, and the tip
+	}{
+		"not idempotent, not made":      {idem.NotIdempotent(), false, idem.Settlement{NotMade: true}, []bool{false, false, false}},
+		"not idempotent, risk of twice": {idem.NotIdempotent(), false, idem.Settlement{RiskTwice: true}, []bool{false, true, false}},
+		"forgotten key, risk of twice":  {idem.Remembers(time.Minute), false, idem.Settlement{RiskTwice: true}, []bool{false, true, false}},
+		"early, not made":               {idem.Remembers(time.Minute), true, idem.Settlement{NotMade: true}, []bool{false, false, false}},
+		"early, risk of twice":          {idem.Remembers(time.Minute), true, idem.Settlement{RiskTwice: true}, []bool{false, true, true}}, // the decision names no phase
+	} {
+		got = nil
+		a := begun()
+		pay := func(end error) handler {
+			return answering(func(ctx context.Context) error {
+				if err := paying(ctx, "charge", func(tx *idem.Tx) error { return errors.Join(notes(tx), end) }, tt.charge); err != nil {
+					return err
+				}
+				return paying(ctx, "tip", notes)
+			})
+		}
+		_, _ = a.do(t, pay(noAnswer))
+		a.clock.Advance(25 * time.Hour)
+		if tt.early {
+			if err := a.engine.MarkStuck(t.Context(), state.TicketFor(a.record(t)), "nobody came"); err != nil {
+				t.Fatal(err)
+			}
+		} else if _, err := a.do(t, pay(nil)); !errors.Is(err, idem.ErrStuck) {
+			t.Fatal(err)
+		}
+		if err := a.engine.Settle(t.Context(), a.record(t).PK, tt.settle); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = a.do(t, answering(func(context.Context) error { return errors.New("down") })) // before the call
+		if _, err := a.do(t, pay(nil)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s: Repeats (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

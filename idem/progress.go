@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // progress holds an attempt's record, and the jobs for the next commit.
@@ -83,7 +84,7 @@ func (p *progress) begun() bool {
 func (p *progress) tx() *Tx {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return &Tx{id: p.rec.ID, made: p.rec.Calls, repeats: len(p.rec.Doubts) > 0}
+	return &Tx{id: p.rec.ID, made: p.rec.Calls, repeats: state.MayHaveCalled(p.rec)}
 }
 
 // lastResult returns the stored result of the most recently committed phase, even if this

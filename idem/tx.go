@@ -139,7 +139,8 @@ func (tx *Tx) Key(service string, step ...string) string {
 }
 
 // Repeats reports whether an earlier attempt may have made this phase's calls, because
-// the attempt died, or failed in a call. If Repeats returns true, trust only an answer
+// the attempt died, or failed in a call. This remains so if a person takes the risk of
+// a second call ([Settlement.RiskTwice]). If Repeats returns true, trust only an answer
 // that gives the outcome of the earlier call. Another answer (401, 404, a refusal of
 // parameters) does not prove that the earlier call had no effect.
 func (tx *Tx) Repeats() bool { return tx.repeats }

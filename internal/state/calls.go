@@ -72,6 +72,18 @@ func InDoubt(r *store.Record, phase string) bool {
 	return slices.ContainsFunc(r.Doubts, func(call string) bool { return !OthersMark(call, phase) })
 }
 
+// MayHaveCalled reports whether an earlier attempt may have made a call whose outcome
+// isn't recorded: a call is in doubt, or people have taken the risk of a second call,
+// and the phase hasn't committed since. MayHaveCalled can't know this if the decision
+// names no phase, or if r may have had more decisions than it keeps. Then it returns
+// true.
+func MayHaveCalled(r *store.Record) bool {
+	return len(r.Doubts) > 0 || len(r.Settled) >= maxSettled || slices.ContainsFunc(r.Settled, func(d store.Decision) bool {
+		return strings.HasPrefix(d.What, riskOfTwice) &&
+			!slices.ContainsFunc(r.Phases, func(p store.Phase) bool { return !p.Intent && d.What == riskOfTwice+": "+p.Name })
+	})
+}
+
 // IsMark reports whether an entry in Doubts is a mark. The name of a call can't look like a mark,
 // because names are escaped.
 func IsMark(call string) bool { return strings.HasPrefix(call, AnyCall) }

@@ -22,31 +22,33 @@ func TestForgettingNeedsWhatLostTells(t *testing.T) {
 		for lease, held := range map[time.Time]bool{{}: false, clock.Add(-time.Second): false, clock.Add(time.Second): true} {
 			for _, phases := range [][]store.Phase{nil, {{Name: "one"}}} {
 				for _, doubts := range [][]string{nil, {"pay#1"}} {
-					for _, jobs := range []map[string]store.Job{nil, {"0.0": {Kind: "mail"}}} {
-						n++
-						rec := &store.Record{State: state, Lease: lease, Phases: phases, Doubts: doubts, Jobs: jobs}
-						done := state == store.Done
-						if done {
-							rec.Response = response
+					for _, risk := range [][]store.Decision{nil, {{What: "risk of twice: pay"}}, make([]store.Decision, maxSettled)} { // older decisions may be gone
+						for _, jobs := range []map[string]store.Job{nil, {"0.0": {Kind: "mail"}}} {
+							n++
+							rec := &store.Record{State: state, Lease: lease, Phases: phases, Doubts: doubts, Settled: risk, Jobs: jobs}
+							done := state == store.Done
+							if done {
+								rec.Response = response
+							}
+							needs := Loss{
+								Held: held && !done,
+								Work: done || phases != nil || doubts != nil || risk != nil || !lease.IsZero(),
+								Jobs: jobs != nil,
+							}
+							told := strings.Join(Lost(rec, clock), "\n")
+							if got := (Loss{
+								Held: strings.Contains(told, "(--lose-attempt)"), Work: strings.Contains(told, "(--lose-work)"), Jobs: strings.Contains(told, "(--lose-jobs)"),
+							}); got != needs {
+								t.Errorf("%+v: %+v is told, want %+v", rec, got, needs)
+							}
+							forgottenWith(t, rec, needs)
 						}
-						needs := Loss{
-							Held: held && !done,
-							Work: done || phases != nil || doubts != nil || !lease.IsZero(),
-							Jobs: jobs != nil,
-						}
-						told := strings.Join(Lost(rec, clock), "\n")
-						if got := (Loss{
-							Held: strings.Contains(told, "(--lose-attempt)"), Work: strings.Contains(told, "(--lose-work)"), Jobs: strings.Contains(told, "(--lose-jobs)"),
-						}); got != needs {
-							t.Errorf("%+v: %+v is told, want %+v", rec, got, needs)
-						}
-						forgottenWith(t, rec, needs)
 					}
 				}
 			}
 		}
 	}
-	if n != 72 {
+	if n != 216 {
 		t.Errorf("%d records", n)
 	}
 }

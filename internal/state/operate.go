@@ -61,7 +61,7 @@ func Forgotten(rec *store.Record, now time.Time, by string, accepted Loss) (*sto
 		return nil, ErrLives
 	case len(rec.Jobs) > 0 && !accepted.Jobs:
 		return nil, ErrJobs
-	case !accepted.Work && (!unfinished || len(rec.Phases) > 0 || len(rec.Doubts) > 0 || !rec.Lease.IsZero()):
+	case !accepted.Work && (!unfinished || len(rec.Phases) > 0 || MayHaveCalled(rec) || !rec.Lease.IsZero()):
 		return nil, ErrWork
 	}
 	r := *rec
@@ -145,7 +145,7 @@ func Lost(rec *store.Record, now time.Time) (all []string) {
 	for _, p := range rec.Phases {
 		names = append(names, p.Name)
 	}
-	if rec.State != store.Done && (len(names) > 0 || len(rec.Doubts) > 0 || !rec.Lease.IsZero()) {
+	if rec.State != store.Done && (len(names) > 0 || MayHaveCalled(rec) || !rec.Lease.IsZero()) {
 		all = append(all, fmt.Sprintf("the work: phases %q, and calls that may have been made. A request with the key does them AGAIN, under other derived keys (--lose-work)", names))
 	}
 	if rec.Response != nil {

@@ -80,11 +80,11 @@ func Withheld(rec *store.Record) (until time.Time) {
 }
 
 // free reports whether a release may free the key of r. If a phase is committed, a job
-// is staged or a call is in doubt, the record must stay, because work or derived keys
-// depend on the record. If the request is stored, the record must stay for a completer,
+// is staged or a call may have been made, the record must stay, because work or derived
+// keys depend on the record. If the request is stored, the record must stay for a completer,
 // unless refused is set.
 func free(r *store.Record, refused bool) bool {
-	return len(r.Doubts) == 0 && len(r.Phases) == 0 && len(r.Jobs) == 0 && (r.Input == nil || refused)
+	return !MayHaveCalled(r) && len(r.Phases) == 0 && len(r.Jobs) == 0 && (r.Input == nil || refused)
 }
 
 // freedFor is how long a freed record stays. No copy of the claim's write can be

@@ -49,7 +49,7 @@ func layers() []bug {
 		{"release", "a release frees the key of an operation whose phases are committed and whose call may have been made", []edit{
 			{
 				"internal/state/release.go",
-				"return len(r.Doubts) == 0 && len(r.Phases) == 0 && len(r.Jobs) == 0 && (r.Input == nil || refused)", "return r.Ver > 0 || refused",
+				"return !MayHaveCalled(r) && len(r.Phases) == 0 && len(r.Jobs) == 0 && (r.Input == nil || refused)", "return r.Ver > 0 || refused",
 			},
 		}},
 		{"drain", "a job that could not be delivered is acknowledged", []edit{
