@@ -59,6 +59,7 @@ import (
 //	IdempotencyKeyMismatch       nothing was done: the key was used with another payload
 //	IdempotencyScopeUnknown      DirectOptions.Scope failed, or the caller is unknown
 //	IdempotencyRequestInvalid    nothing was done: the key is new, and the fingerprint can't be made
+//	IdempotencyRequestTooLarge   nothing was done: the payload is larger than idem.Options.MaxRequest
 //	IdempotencyAnswerNotKept     the operation was done; its result was larger than idem.Options.MaxBody, or has no JSON form
 //	IdempotencyStuck             the operation waits for a person
 //	IdempotencyRecordCorrupt     an operator must look at the record

@@ -183,6 +183,9 @@ func TestDirectRefusals(t *testing.T) {
 		"answer not kept": {engine: record(func(r *store.Record) {
 			r.State, r.Overflow = store.Done, &store.Overflow{}
 		}), in: order{ID: "1"}, want: idem.ErrNotKept, called: "IdempotencyAnswerNotKept"},
+		"too large": {engine: idem.New(memory, callertest.Anybody, func(o *idem.Options) {
+			o.Resumable, o.Function, o.MaxRequest = true, "f", 1
+		}), opts: []func(*lambda.DirectOptions[order]){asked}, in: order{ID: "large"}, want: idem.ErrTooLarge, called: "IdempotencyRequestTooLarge"},
 		"no fingerprint": {engine: idem.New(memory, callertest.Anybody, func(o *idem.Options) {
 			o.Fingerprint.Func = func(*idem.Request) ([]byte, error) { return nil, errBad }
 			o.Fingerprint.FuncName = "fails"

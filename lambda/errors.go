@@ -136,6 +136,7 @@ var errorTypes = []struct {
 	{idem.ErrIncomparable, "IdempotencyIncomparable"},
 	{idem.ErrScope, "IdempotencyScopeUnknown"},
 	{idem.ErrUnavailable, "IdempotencyStoreUnavailable"},
+	{idem.ErrTooLarge, "IdempotencyRequestTooLarge"},
 	{idem.ErrRequest, "IdempotencyRequestInvalid"},
 }
 
