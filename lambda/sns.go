@@ -33,9 +33,9 @@ const snsKind = "an SNS event"
 //
 // The scope is the topic and the function, since each subscriber does its own work.
 // Messages with the same key must have the same text, subject and attributes, except
-// the attributes of tracing. If a message without [KeyAttribute] is an EventBridge
-// event, the event's detail, detail-type, source and resources are compared instead of
-// the text.
+// the attributes of tracing and the attribute replayed of SNS. If a message without
+// [KeyAttribute] is an EventBridge event, the event's detail, detail-type, source and
+// resources are compared instead of the text.
 var SNS = Batch[events.SNSEvent, events.SNSEventRecord, struct{}]{
 	Records: snsRecords,
 	ID:      func(r events.SNSEventRecord) string { return r.SNS.MessageID },

@@ -27,9 +27,9 @@ const sqsKind = "an SQS event"
 //
 //   - the text of the attribute [KeyAttribute], whose name may be in upper or lower
 //     case;
-//   - if the body is an envelope of SNS (without raw message delivery) or EventBridge,
-//     the first of these in the envelope: the attribute [KeyAttribute], the id of a
-//     [JobEvent], the id of the notification or event;
+//   - if the body is a [JobEvent], or an envelope of SNS (without raw message delivery)
+//     or EventBridge, the first of these in the body: the attribute [KeyAttribute], the
+//     id of the job, the id of the notification or event;
 //   - the message id.
 //
 // The message id is the same for every delivery of a message. But the id is new if a
@@ -43,7 +43,7 @@ const sqsKind = "an SQS event"
 //
 // The scope is the queue. For a message in a dead-letter queue the scope is the source
 // queue. Messages with the same key must have the same body, message group and
-// attributes, except the attributes of tracing.
+// attributes, except the attributes of tracing and the attribute replayed of SNS.
 //
 // SQS opens an envelope only if the message itself lacks [KeyAttribute]. It then
 // compares the envelope's content, without times and signatures, instead of the

@@ -35,9 +35,9 @@ func MCPToolStored(r idem.Response) bool {
 func failedRPC(answer map[string]json.RawMessage) bool { return rawjson.Given(answer["error"]) }
 
 // GraphQLStored is an [idem.Options.Stored] for GraphQL. It doesn't store a response with errors,
-// unless the data has a value: then a part of the request was done. It doesn't store an AppSync
-// resolver's result with an errorMessage or errorType either. GraphQLStored reads uncompressed
-// bodies only: it takes a compressed failure for a success.
+// unless the data has a value: then a part of the request was done. The same holds for an AppSync
+// resolver's result with an errorMessage or errorType. GraphQLStored reads uncompressed bodies
+// only: it takes a compressed failure for a success.
 //
 // If a non-null field fails, GraphQL may empty the data although the effects of another field were
 // made. The response is then not stored, and a retry runs all fields again. So put the effects of a

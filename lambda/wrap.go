@@ -15,9 +15,9 @@ import (
 	"github.com/samekey/samekey/internal/envelope"
 )
 
-// Start passes h to the Lambda runtime, which serves one event after the other. Start doesn't
-// return. A main package that calls Start needs no import of the runtime. h may be any handler of
-// aws-lambda-go.
+// Start passes h to the Lambda runtime, which serves one event after the other, or on
+// Managed Instances several events at a time. Start doesn't return. A main package that
+// calls Start needs no import of the runtime. h may be any handler of aws-lambda-go.
 //
 // The options are the runtime's, such as awslambda.WithEnableSIGTERM. The runtime's JSON options
 // have no effect on the handlers of this package, which read and write JSON themselves.
@@ -50,14 +50,19 @@ func deepen(i int) byte {
 //   - the engine has [idem.Options.Resumable], and the handler's name is empty or
 //     belongs to another handler, so that an abandoned request could reach the wrong
 //     handler;
-//   - two handlers of [Direct] have the same Operation (by default the name), so that
-//     they would share keys;
+//   - two handlers of [Direct] on an engine have the same Operation (by default the
+//     name), so that they would share keys;
+//   - two unnamed handlers of [Direct] are on engines with the same namespace and the
+//     same store, and the store counts handlers;
 //   - a handler of [Direct] is on an engine whose [idem.Options.Stored] refuses status
 //     200;
 //   - a handler of [Direct] has a [DirectOptions.Scope], and neither a name nor an
 //     Operation;
 //   - a handler of [Direct] has a [JSONRPCKey] or an [MCPToolKey], and neither a
 //     DirectOptions.Scope nor an engine with [idem.OneScope].
+//
+// In [idem.ModeOff] Wrap accepts equal Operations, any Options.Stored, and these two
+// keys without a scope. In [idem.ModeObserve] it accepts these two keys without a scope.
 func Wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context, Ev) (Re, error), optFns ...func(*HandlerOptions)) *Handler[Ev, Re] {
 	var opt HandlerOptions
 	for _, fn := range optFns {
@@ -174,10 +179,12 @@ var _ awslambda.Handler = (*Handler[any, any])(nil)
 // its own handler. With that key and another request, Handle refuses the request
 // ([idem.ErrMismatch]).
 //
-// If the engine doesn't act on a request (its method uses no keys, or an optional key is missing),
-// the handler's answer and error are returned unchanged. The adapter converts all other answers:
-// the meaning is the same, but the form may differ (header names in canonical case, text no longer
-// in base64).
+// If the engine doesn't act on a request (its method uses no keys, an optional key is
+// missing, or the [idem.Mode] lets the request run unprotected), the handler's answer
+// and error are returned unchanged. But if such a request has a key header, the answer
+// says that the key was ignored. The adapter converts this answer and all others: the
+// meaning is the same, but the form may differ (header names in canonical case, text no
+// longer in base64).
 //
 // With an adapter for HTTP, Handle returns an error in two cases only: the engine
 // doesn't act on the request and the handler fails, or ev isn't the adapter's kind of
@@ -185,8 +192,9 @@ var _ awslambda.Handler = (*Handler[any, any])(nil)
 // returns the error of the handler or of the engine.
 //
 // If the handler panics, Handle first releases the lease. Outside of Lambda and with an
-// adapter for HTTP, Handle then answers 500, as after an error. Otherwise the panic
-// continues. In Lambda it ends the process; see [Handler.Invoke].
+// adapter for HTTP, Handle then answers 500, as after an error, unless the engine
+// doesn't act on the request or the panic's value is [http.ErrAbortHandler]. Otherwise
+// the panic continues. In Lambda it ends the process; see [Handler.Invoke].
 func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	if h.adapter.typed {
 		return h.handleTyped(ctx, ev)
@@ -201,7 +209,9 @@ func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 //
 // If the handler panics in Lambda, Invoke with an adapter for HTTP answers the client
 // with 500 "retry with the same key" and ends the process. Lambda counts this as an
-// error of the invocation (Runtime.ExitError) and starts a new process.
+// error of the invocation (Runtime.ExitError) and starts a new process. But if the
+// engine doesn't act on the request, or the panic's value is [http.ErrAbortHandler], the
+// client gets the gateway's own 5xx.
 //
 // The payload may also be a completer's envelope, which names an operation. The handler
 // then completes the operation with the request from the record, and the result is the

@@ -52,9 +52,10 @@ func (o *opening) failed(ctx context.Context, err error) {
 
 // Options are a sealer's settings; the zero value is the default.
 type Options struct {
-	// MaxAge is how long a data key seals new records, and how long an opened data key stays in
-	// memory. So a program that loses the right to use a provider's key can still read records for
-	// up to MaxAge, with the data keys in memory. Default: 15 minutes.
+	// MaxAge is the longest time that a data key seals new records, and that an opened
+	// data key is used again. So a program that loses the right to use a provider's key
+	// can still read records for up to MaxAge, with the data keys in memory. Default: 15
+	// minutes.
 	MaxAge time.Duration
 	// OpenOnly opens sealed records, but doesn't seal new records. To switch encryption off, set
 	// OpenOnly until the last sealed record has expired. Default: false, new records are sealed.
@@ -101,10 +102,11 @@ func New(provider Provider, optFns ...func(*Options)) *Sealer {
 // Required reports whether contents must be sealed ([Options].Required).
 func (s *Sealer) Required() bool { return s.opt.Required }
 
-// Key returns the data key for a new record, or nil if Options.OpenOnly is set. Key calls the
-// provider if there is no data key, or if the present data key is too old or was used too often.
-// Concurrent calls share one call of the provider, and get the same key or error. An error matches
-// [ErrNoKey].
+// Key returns the data key for a new record, or nil if Options.OpenOnly is set. Key
+// calls the provider if there is no data key, or if the present data key is too old or
+// was used too often. Concurrent calls share one call of the provider, and get the same
+// key or error. But if the ctx of the call of the provider ends, another caller calls
+// the provider. An error matches [ErrNoKey].
 func (s *Sealer) Key(ctx context.Context) (*Key, error) {
 	if s.opt.OpenOnly {
 		return nil, nil
@@ -167,8 +169,10 @@ func (s *Sealer) old(k *Key, now time.Time) bool { return now.Sub(k.made) >= s.o
 
 // Open returns the data key whose wrapped form is wrapped. If the key isn't in memory,
 // Open calls the provider. Concurrent calls for a key share one call of the provider,
-// and get the same key or error. An error matches [ErrInvalid] if the arguments don't
-// come from a sealed record, and [ErrNoKey] in all other cases.
+// and get the same key or error. But if the ctx of the call of the provider ends,
+// another caller calls the provider. An error matches [ErrInvalid] if the arguments
+// don't come from a sealed record, or if this program doesn't know the algorithm. In
+// all other cases it matches [ErrNoKey].
 func (s *Sealer) Open(ctx context.Context, keyID, algorithm string, wrapped []byte) (*Key, error) {
 	switch {
 	case algorithm != Algorithm:

@@ -28,8 +28,9 @@ import (
 // the worker of cmd/samekey-worker.
 type Options struct {
 	// Sinks maps kinds of jobs to your own sinks, in addition to the sinks of
-	// SAMEKEY_SINKS. New refuses a kind that SAMEKEY_SINKS has too. Each sink has 5
-	// seconds for a batch. Default: nil, only the sinks of SAMEKEY_SINKS.
+	// SAMEKEY_SINKS. New refuses a kind that SAMEKEY_SINKS has too. Each call of a sink
+	// has at most 5 seconds. After a call that used up its time and delivered no job,
+	// the next call may have less. Default: nil, only the sinks of SAMEKEY_SINKS.
 	Sinks jobs.Route
 	// FairBy returns the unit of a job, such as its tenant, for the fair queues of SQS:
 	// while consumers are busy with one unit's messages, a standard queue delivers the
@@ -38,9 +39,10 @@ type Options struct {
 	// and topics of SAMEKEY_SINKS. FIFO queues and topics use the job's group instead.
 	// nil: no job has a unit.
 	FairBy func(jobs.Delivery) string
-	// WithoutTenant contains the kinds of jobs whose function in SAMEKEY_SINKS has no tenant
-	// isolation: the worker invokes that function without a tenant. For all other kinds the worker
-	// passes the tenant of the operation that staged the job, if the operation has one.
+	// WithoutTenant contains the kinds of jobs whose function in SAMEKEY_SINKS has no
+	// tenant isolation: the worker invokes that function without a tenant. To any other
+	// function the worker passes the tenant of the operation that staged the job, if
+	// the operation has one.
 	WithoutTenant []string
 
 	// Former maps the former name of each renamed function to its present name. The
@@ -76,8 +78,10 @@ type Worker struct {
 	}
 }
 
-// New returns a worker with the settings of the environment variables and of optFns. The error
-// has a line for each variable that is missing or wrong.
+// New returns a worker with the settings of the environment variables and of optFns. The
+// error has a line for each variable that is missing or wrong. But if IDEM_TABLE is
+// malformed, or a present name in Former is unknown, the error may say so only once the
+// other faults are corrected.
 func New(optFns ...func(*Options)) (*Worker, error) {
 	var opt Options
 	for _, fn := range optFns {

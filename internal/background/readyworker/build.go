@@ -61,7 +61,9 @@ func Main(keys Keys, optFns ...func(*worker.Options)) {
 	lambda.Start(w)
 }
 
-// New returns the worker that environ describes. The error has a line for each wrong variable.
+// New returns the worker that environ describes. The error has a line for each wrong
+// variable. But if IDEM_TABLE is malformed, or a present name in Settings.Former is
+// unknown, the error may say so only once the other faults are corrected.
 func New(environ []string, keys Keys, own Settings, optFns ...func(*worker.Options)) (metrics.Handler, error) {
 	w, err := build(environ, keys, own, optFns...)
 	if err != nil {
