@@ -26,6 +26,7 @@ var refusals = []struct {
 	err error
 	refusal
 }{
+	{errNotRecorded, refusal{http.StatusServiceUnavailable, "not_recorded", "The event could not be recorded. Send it again.", time.Second}}, // first, since it wraps any error
 	{errMethod, refusal{http.StatusMethodNotAllowed, "method_not_allowed", "Webhooks are sent by POST.", 0}},
 	{idem.ErrTooLarge, refusal{http.StatusRequestEntityTooLarge, "body_too_large", "The body is larger than this endpoint takes.", 0}},
 	{ErrNotSigned, refusal{http.StatusBadRequest, "not_signed", "The signature's header is missing.", 0}},
@@ -34,10 +35,8 @@ var refusals = []struct {
 	{ErrTooNew, refusal{http.StatusBadRequest, "too_new", "The signature's time is in the future.", 0}},
 	{ErrMalformed, refusal{http.StatusBadRequest, "malformed", "The delivery breaks the rules of its scheme.", 0}},
 
-	{errNotRecorded, refusal{http.StatusServiceUnavailable, "not_recorded", "The event could not be recorded. Send it again.", time.Second}},
 	{idem.ErrStuck, refusal{http.StatusConflict, "stuck", "The event waits for an operator.", 0}},
 	{idem.ErrInFlight, refusal{http.StatusConflict, "in_flight", "Another delivery of the event is being handled.", time.Second}},
-	{idem.ErrLeaseLost, refusal{http.StatusConflict, "in_flight", "Another delivery of the event is being handled.", time.Second}},
 	{idem.ErrNoTime, refusal{http.StatusServiceUnavailable, "no_time_left", "Too little time was left to handle the event. Send it again.", time.Second}},
 	{idem.ErrQuota, refusal{http.StatusTooManyRequests, "quota_exceeded", "Nothing was done. Send it again later.", time.Second}},
 	{idem.ErrUnavailable, refusal{http.StatusServiceUnavailable, "store_unavailable", "The record of the event could not be read. Send it again.", time.Second}},

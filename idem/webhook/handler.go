@@ -99,10 +99,10 @@ func New(store store.Store, endpoint string, v Verifier, fn func(context.Context
 
 var errMethod = errors.New("webhooks are sent by POST")
 
-// errNotRecorded is the error for a handler that returned nil although the store or a phase
-// of the handler had failed. Staged jobs and writes of the handler may be lost, so the
-// provider must retry.
-var errNotRecorded = errors.New("the handler succeeded, but the event is not on record")
+// errNotRecorded is the error for a handler that ran, although the store or a phase of the
+// handler had failed, or another delivery has taken over. Staged jobs and writes of the
+// handler may be lost, so the provider must retry.
+var errNotRecorded = errors.New("the handler ran, but this delivery didn't record the event")
 
 // Serve answers one delivery, whatever its transport. The request r must have the method,
 // headers and body as they were sent. Serve ignores the identity, key and scope of r.
@@ -180,10 +180,10 @@ func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replay
 		Key: ev.ID, Source: "webhook:" + h.endpoint, Route: h.endpoint, Method: r.Method, Path: r.Path, Tenant: r.Tenant, ReadFirst: retrysign.In(r.Header),
 		Answer: func(any) (idem.Response, error) { return idem.Response{}, nil },
 	}
-	succeeded := false
+	ran := false
 	res, err := h.engine.Do(ctx, op, func(ctx context.Context) (idem.Response, error) {
 		err := h.fn(ctx, ev)
-		if succeeded = err == nil; !succeeded {
+		if ran = true; err != nil {
 			return idem.Response{}, &handlerError{err}
 		}
 		return idem.Response{}, nil
@@ -192,7 +192,7 @@ func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replay
 	switch {
 	case ofHandler:
 		return false, own
-	case succeeded && (done(err) || err != nil && answerOf(err).code == failed.code): // the handler returned nil, although a phase of it had failed
+	case ran && err != nil && !errors.Is(err, idem.ErrStuck) && !errors.Is(err, idem.ErrInFlight): // err may be the error of a phase, and match anything
 		return false, fmt.Errorf("%w: %w", errNotRecorded, err)
 	case done(err):
 		return true, nil // the event was handled, and its answer is not needed

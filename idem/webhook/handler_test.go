@@ -252,31 +252,48 @@ func TestCommitThatFailsLeavesNothing(t *testing.T) {
 // A 2xx is given only for recorded events, even if the handler has succeeded.
 func TestNotRecorded(t *testing.T) {
 	t.Parallel()
-	for name, cause := range map[string]error{
-		"store refuses": nil, "a phase has failed": errors.New("boom"),
-		// From this endpoint's own engine, the error would mean that the event is
-		// handled.
-		"a phase has failed on another engine's word": fmt.Errorf("refund: %w", idem.ErrNotKept),
-		"a phase has failed on two engines' words":    errors.Join(idem.ErrNotKept, idem.ErrUnavailable),
+	phase := func(ctx context.Context, cause error) {
+		_, _ = idem.Atomic(ctx, "a", func(context.Context, *idem.Tx) (int, error) { return 0, cause })
+	}
+	for name, tt := range map[string]struct {
+		phase, refuse bool
+		cause, result error // of the phase's failure; the handler's
+	}{
+		"store refuses":               {refuse: true},
+		"store refuses after a phase": {phase: true, refuse: true},
+		"store refuses a response":    {phase: true, refuse: true, result: idem.Respond(nil)},
+		"a phase has failed":          {phase: true, cause: errors.New("boom")},
+		// From this endpoint's own engine, the errors would mean that the event is handled,
+		// or that the handler was not run.
+		"a phase has failed on another engine's word": {phase: true, cause: fmt.Errorf("refund: %w", idem.ErrNotKept)},
+		"a phase has failed on two engines' words":    {phase: true, cause: errors.Join(idem.ErrNotKept, idem.ErrUnavailable)},
+		"a phase has failed with another store":       {phase: true, cause: fmt.Errorf("refund: %w", idem.ErrUnavailable)},
+		"a phase has failed for lack of time":         {phase: true, cause: fmt.Errorf("refund: %w", idem.ErrNoTime)},
+		"a phase has failed with a bad signature":     {phase: true, cause: webhook.ErrNotSigned},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			refuse, fails := cause == nil, true
-			e := newEndpoint(t, func(ctx context.Context, _ webhook.Event) error {
-				if !refuse && fails {
-					_, _ = idem.Atomic(ctx, "a", func(context.Context, *idem.Tx) (int, error) { return 0, cause })
+			failing := true
+			var e *endpoint
+			e = newEndpoint(t, func(ctx context.Context, _ webhook.Event) error {
+				if !failing {
+					phase(ctx, nil)
+					return nil
 				}
-				return nil
+				if tt.phase {
+					phase(ctx, tt.cause)
+				}
+				if tt.refuse {
+					e.store.refuse = errors.New("no")
+				}
+				return tt.result
 			})
-			if refuse {
-				e.store.refuse = errors.New("no")
-			}
 			resp := e.deliver(t, succeeded)
 			want(t, resp, http.StatusServiceUnavailable, "not_recorded")
 			if resp.Header.Get("Retry-After") == "" {
 				t.Error("no Retry-After")
 			}
-			e.store.refuse, fails = nil, false
+			e.store.refuse, failing = nil, false
 			e.clock.Add(time.Hour)
 			want(t, e.deliver(t, succeeded), http.StatusOK, "")
 			want(t, e.deliver(t, succeeded), http.StatusOK, "duplicate")
@@ -478,26 +495,56 @@ func TestInFlightModes(t *testing.T) {
 	}
 }
 
-// A delivery whose handler has succeeded too late has the other's answer, or none yet.
+// A delivery whose handler has returned too late has the other's answer, or none yet.
 func TestOvertakenDelivery(t *testing.T) {
 	t.Parallel()
-	begun, end, second := make(chan bool), make(chan bool), make(chan idem.Response)
-	var runs atomic.Int32
-	var e *endpoint
-	e = newEndpoint(t, func(context.Context, webhook.Event) error {
-		if runs.Add(1) == 1 {
-			e.clock.Add(time.Hour) // the lease has ended
-			go func() { second <- e.deliver(t, succeeded) }()
-			<-begun
-			return nil
-		}
-		close(begun)
-		<-end
-		return nil
-	})
-	want(t, e.deliver(t, succeeded), http.StatusConflict, "in_flight")
-	close(end)
-	want(t, <-second, http.StatusOK, "")
+	late, boom := errors.New("late"), errors.New("boom")
+	for name, tt := range map[string]struct {
+		first, other error // of the handler
+		runs         bool  // the other delivery is still being handled
+		status       int
+		code         string
+	}{
+		"succeeds, and the other has succeeded": {nil, nil, false, http.StatusOK, "duplicate"},
+		"fails, and the other has succeeded":    {late, nil, false, http.StatusOK, "duplicate"},
+		"succeeds, and the other runs":          {nil, nil, true, http.StatusConflict, "in_flight"},
+		"fails, and the other runs":             {late, nil, true, http.StatusConflict, "in_flight"},
+		"succeeds, and the other has failed":    {nil, boom, false, http.StatusServiceUnavailable, "not_recorded"},
+		"fails, and the other has failed":       {late, boom, false, http.StatusServiceUnavailable, "not_recorded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				end, runs := make(chan bool), 0
+				var e *endpoint
+				e = newEndpoint(t, func(context.Context, webhook.Event) error {
+					switch runs++; runs {
+					case 1:
+						e.clock.Add(time.Hour) // the lease has ended
+						go e.deliver(t, succeeded)
+						synctest.Wait() // until the other delivery has ended or is blocked
+						return tt.first
+					case 2:
+						if tt.runs {
+							<-end
+						}
+						return tt.other
+					}
+					return nil
+				})
+				resp := e.deliver(t, succeeded)
+				want(t, resp, tt.status, tt.code)
+				if after := resp.Header.Get("Retry-After"); (after == "") != (tt.status == http.StatusOK) {
+					t.Errorf("Retry-After %q", after)
+				}
+				close(end)
+				synctest.Wait()
+				if tt.other == nil {
+					want(t, e.deliver(t, succeeded), http.StatusOK, "duplicate")
+				}
+			})
+		})
+	}
 }
 
 func TestStuckEventWaitsForAnOperator(t *testing.T) {
