@@ -52,7 +52,7 @@ type Provider struct {
 	looks   []Look
 	calls   int
 	effects []*Effect
-	coming  []coming
+	coming  []coming // in the order of arrival
 }
 
 // coming is a call that has not arrived yet, because its Fate is Late.
@@ -365,6 +365,7 @@ func (p *Provider) take(method, path, key string, body []byte) (Effect, *Refusal
 	}
 	if fate.Late > 0 {
 		p.coming = append(p.coming, coming{p.now().Add(fate.Late), method, path, key, body})
+		slices.SortStableFunc(p.coming, func(a, b coming) int { return a.at.Compare(b.at) })
 		return Effect{}, nil, fate
 	}
 	e, refused := p.effect(method, path, key, body, p.now())

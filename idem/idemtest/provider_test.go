@@ -144,6 +144,33 @@ func TestProviderCall(t *testing.T) {
 	}
 }
 
+// Late calls are carried out in the order in which they arrive, even if they all arrive
+// in one step of the clock.
+func TestProviderLateCalls(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string][]string{"": {"five", "six", "also six", "ten"}, "k": {"five"}} {
+		clock := idemtest.NewClock()
+		p := &idemtest.Provider{Now: clock.Now}
+		for _, tt := range []struct {
+			name string
+			late time.Duration
+		}{{"ten", 10}, {"six", 6}, {"five", 5}, {"also six", 6}} {
+			p.Next(idemtest.Fate{Late: tt.late * time.Second})
+			if _, err := p.Call(t.Context(), tt.name, key, nil); !errors.Is(err, idemtest.ErrNoAnswer) {
+				t.Errorf("a late call: got %v, want no answer", err)
+			}
+		}
+		clock.Advance(20 * time.Second)
+		var got []string
+		for _, e := range p.Effects() {
+			got = append(got, e.Path)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("effects with the key %q (-want +got):\n%s", key, diff)
+		}
+	}
+}
+
 // The effect comes before the delay: a caller that gives up has been charged.
 func TestProviderDelays(t *testing.T) {
 	t.Parallel()
