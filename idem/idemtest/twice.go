@@ -14,7 +14,9 @@ import (
 // [idem.Finish] runs twice, as in production when others write the same items. The
 // function of a phase must return its result, and must have no effect except through
 // its Tx. Tests with this store show whether a handler obeys this rule. An
-// [idem.Foreign] isn't run again; only its commit is sent again.
+// [idem.Foreign] isn't run again; only its commit is sent again. With
+// [idem.Options].CallsOut, a Finish without writes also runs once if no Foreign comes
+// before it: its commit looks like that of a Foreign that answers with [idem.Respond].
 func Twice(s store.Store) *FaultyStore { return Faulty(s, everyAtomicTwice()) }
 
 func everyAtomicTwice() Plan {
@@ -22,11 +24,8 @@ func everyAtomicTwice() Plan {
 	struck := make(map[string]bool)
 	return func(_ context.Context, c Call) Fault {
 		next := c.Commit.Next
-		if c.Verb == "Claim" {
-			next = c.Claim.Next
-		}
 		if next == nil || next.State != store.Done && len(next.Phases) == 0 || next.State == store.Open && next.Lease.IsZero() {
-			return Fault{} // let reads and releases pass, and writes of records with neither a phase nor an answer
+			return Fault{} // let other calls and releases pass, and writes of records with neither a phase nor an answer
 		}
 		id := next.PK + " " + next.Owner + " " + strconv.FormatInt(next.Ver, 10)
 		mu.Lock()
@@ -48,7 +47,7 @@ func everyAtomicTwice() Plan {
 // [idem.ErrConflict]. Then the engine only sends the write again, because the write may
 // be about a call that must not be repeated.
 func runsAgain(prev, next *store.Record) bool {
-	if prev == nil || prev.Owner != next.Owner || prev.Mark != next.Mark || len(prev.Doubts) != len(next.Doubts) {
+	if prev.Owner != next.Owner || prev.Mark != next.Mark || len(prev.Doubts) != len(next.Doubts) {
 		return false
 	}
 	intent := func(r *store.Record) bool { n := len(r.Phases); return n > 0 && r.Phases[n-1].Intent }
