@@ -458,7 +458,7 @@ test("copying by keys: each time it is announced, and only the last text is said
   const first = await page.evaluateHandle(() => document.activeElement);
   await page.keyboard.press("Enter");
   const [said] = await heard(1);
-  assert.match(said, /^Copied: the command: the call of phase "quoted" was made/);
+  assert.match(said, /^Copied: the command: if the call of phase "quoted" was made/);
   assert.equal(await first.evaluate((b) => b.textContent), "Copied");
   assert.match(await focused(), /^Copied the command/, "the name doesn't have the word that is shown");
   const empty = page.waitForFunction(() => document.querySelector("#status").textContent === "", { polling: "mutation" });
