@@ -14,7 +14,8 @@ async function attempts(name, url, body) {
   const kept = JSON.parse(sessionStorage.getItem(name)) ??
     { key: crypto.randomUUID(), url, body: JSON.stringify(body), until: Date.now() + 24 * 3600e3 };
   for (let n = 0; n < 6; n++) {
-    if (Date.now() >= kept.until) break; // the server may have forgotten the key: another try could be a second payment
+    const now = Date.now();
+    if (now >= kept.until) break; // the server may have forgotten the key: another try could be a second payment
     sessionStorage.setItem(name, JSON.stringify(kept)); // before it is sent
     const answer = await once(kept).catch(() => null); // null: lost, or torn
     const header = (h) => answer?.headers.get(h);
@@ -25,8 +26,12 @@ async function attempts(name, url, body) {
       if (!login) sessionStorage.removeItem(name);
       return answer;
     }
-    kept.until = Date.parse(header("Idempotency-Expires")) || kept.until;
-    await new Promise((wait) => setTimeout(wait, Math.max(1000 * (header("Retry-After") ?? 0), 500 * 2 ** n)));
+    const left = (h) => Date.parse(header(h)) - (Date.parse(header("Date")) || now); // by the server's clock
+    kept.until = now + left("Idempotency-Expires") - 2000 || kept.until; // a date has whole seconds, and a request takes time
+    sessionStorage.setItem(name, JSON.stringify(kept));
+    const asked = 1000 * header("Retry-After") || left("Retry-After") || 0; // seconds, or a date
+    if (asked > 60e3) break;
+    await new Promise((wait) => setTimeout(wait, Math.max(asked, 500 * 2 ** n)));
   }
   throw new Error("not known whether " + name + " was done");
 }

@@ -15,7 +15,7 @@ after(async () => {
   await browser?.end();
   await shop?.end();
 });
-beforeEach(() => set({ Paid: 0, Requests: 0, Keys: [], Lose: 0, Slow: 0, Unstored: false, Refuse: 0, Login: 0 }));
+beforeEach(() => set({ Paid: 0, Requests: 0, Keys: [], Lose: 0, Slow: 0, Unstored: false, Refuse: 0, Dated: false, Login: 0 }));
 
 // set changes the network, and returns what the server has seen.
 async function set(change = {}) {
@@ -92,13 +92,19 @@ test("a login between two tries pays once", async () => {
 });
 
 test("Retry-After is obeyed", async () => {
-  await set({ Refuse: 1 });
-  const page = await open();
-  const began = Date.now();
-  await page.click("button");
-  await says(page, "#said", "201 payment 1");
-  assert.ok(Date.now() - began >= 1900, "the server has asked for two seconds");
-  await came("refused once", [1, 2, 1]);
+  for (const Dated of [false, true]) {
+    await set({ Paid: 0, Requests: 0, Keys: [], Refuse: 1, Dated });
+    const page = await open();
+    const began = Date.now();
+    await page.click("button");
+    const lasts = () => page.evaluate(() => (JSON.parse(sessionStorage.getItem("intent:pay:order-7")).until - Date.now()) / 3600e3);
+    if (Dated) while (await lasts() > 3) await new Promise((r) => setTimeout(r, 20));
+    if (Dated) assert.ok(await lasts() > 2.9, "the key lasts three hours by the server's clock");
+    await says(page, "#said", "201 payment 1");
+    const waited = Date.now() - began;
+    assert.ok(waited >= 1900 && waited < 60_000, `the server has asked for two seconds, the page has waited ${waited} ms`);
+    await came("refused once", [1, 2, 1]);
+  }
 });
 
 test("what another try would run again is not tried again", async () => {

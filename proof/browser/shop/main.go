@@ -49,6 +49,7 @@ type shop struct {
 	Slow     int      // milliseconds that a payment takes
 	Unstored bool     // the next answer says so
 	Refuse   int      // so many requests get 429 before the engine
+	Dated    bool     // their Retry-After is a date, by a clock that is an hour fast, and their keys last three hours
 	Login    int      // and so many get 401, after the lost answers
 }
 
@@ -70,7 +71,7 @@ func (s *shop) network(next http.Handler) http.Handler {
 		if key := r.Header.Get("Idempotency-Key"); len(s.Keys) == 0 || s.Keys[len(s.Keys)-1] != key {
 			s.Keys = append(s.Keys, key)
 		}
-		lose, unstored, refuse, login := s.Lose > 0, s.Unstored, s.Refuse > 0, s.Lose == 0 && s.Login > 0
+		lose, unstored, refuse, dated, login := s.Lose > 0, s.Unstored, s.Refuse > 0, s.Dated, s.Lose == 0 && s.Login > 0
 		if login {
 			s.Login--
 		}
@@ -79,6 +80,11 @@ func (s *shop) network(next http.Handler) http.Handler {
 		switch {
 		case refuse:
 			w.Header().Set("Retry-After", "2")
+			if now := time.Now().UTC().Add(time.Hour); dated {
+				w.Header().Set("Date", now.Format(http.TimeFormat))
+				w.Header().Set("Retry-After", now.Add(2*time.Second).Format(http.TimeFormat))
+				w.Header().Set("Idempotency-Expires", now.Add(3*time.Hour).Format(http.TimeFormat))
+			}
 			w.WriteHeader(http.StatusTooManyRequests)
 		case login:
 			w.WriteHeader(http.StatusUnauthorized)
