@@ -11,9 +11,11 @@ import (
 	"github.com/samekey/samekey/internal/testkit/prove"
 )
 
-// small is how many states a configuration may have to be checked in make test; make model
+// few is how many states a configuration may have to be checked in make test; make model
 // checks them all.
-var small = prove.Some(200_000, math.MaxInt)
+const few = 200_000
+
+var small = prove.Some(few, math.MaxInt)
 
 // TestModel checks every configuration: every order of steps within its bounds. The
 // numbers of states are on proof/model/README.md, which TestPage holds to configs.

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,6 +40,32 @@ func TestPage(t *testing.T) {
 		}
 	default:
 		t.Error("README.md is out of date (go test -C proof ./model -run TestPage -update)")
+	}
+}
+
+// TestCommands holds the commands of docs/inside/model.md to the model: each explores a
+// configuration that make test explores, or one without a rule.
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/inside/model.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	explores := map[string]bool{}
+	for _, c := range configs() {
+		explores["TestModel/"+strings.ReplaceAll(c.Name, " ", "_")] = c.States <= few
+	}
+	for _, rule := range rules {
+		explores["TestEachRuleIsNeeded/"+rule.name] = rule.belt == ""
+	}
+	commands := regexp.MustCompile(`-run '(Test\w+/[^']+)'`).FindAllStringSubmatch(string(page), -1)
+	if len(commands) < 2 {
+		t.Errorf("%d commands found, want at least 2", len(commands))
+	}
+	for _, m := range commands {
+		if !explores[m[1]] {
+			t.Errorf("%s explores nothing", m[0])
+		}
 	}
 }
 
