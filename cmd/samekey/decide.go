@@ -215,7 +215,7 @@ The other flags decide what happens with a call in doubt, so that the operation 
   --result JSON   the call was made, and JSON is its result (samekey get shows the fields)
   --not-made      the call had no effect, and is made once more
   --risk-twice    the outcome stays unknown: the call is made once more, and may happen twice
-  --ask           the completer asks the provider, if the phase has a look-up (idem.LookUp)
+  --ask           the completer asks the provider (idem.LookUp), unless it may repeat the call
 
 Another --result corrects a wrong result, unless an attempt has already used the wrong result.`,
 	}

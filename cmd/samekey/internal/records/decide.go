@@ -171,7 +171,8 @@ func (p *Plan) settle(now time.Time) error {
 		return err
 	}
 	call, reads := "The call", ""
-	if c := state.Decidable(p.rec, now); c != nil {
+	c := state.Decidable(p.rec, now)
+	if c != nil {
 		call, reads = "The call of phase "+plain.Line(fmt.Sprintf("%q", c.Name)), Example(c)
 	}
 	p.done = "open: " + Continues(p.rec)
@@ -198,6 +199,10 @@ func (p *Plan) settle(now time.Time) error {
 	case s.Ask:
 		p.done = "open: the completer runs the operation"
 		p.Says = []string{call + " is looked up at the provider when the completer runs the operation. If the phase has no look-up, the operation becomes stuck again."}
+		if c == nil { // no intent forbids that the call is repeated
+			p.Says = []string{"When the completer runs the operation, a call in doubt is made again if the provider still knows the call's key. " +
+				"Otherwise the call is looked up at the provider. If its phase has no look-up, the operation becomes stuck again."}
+		}
 	default:
 		return errors.New("no decision: give an answer or the outcome of the call")
 	}

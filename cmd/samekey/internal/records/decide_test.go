@@ -149,6 +149,8 @@ func TestReasons(t *testing.T) {
 	}
 	stuck, kept := plain(store.Stuck), plain(store.Done)
 	stuck.Phases = []store.Phase{{Name: "charged", Intent: true}}
+	doubts := plain(store.Stuck)
+	doubts.Doubts = []string{"stripe"}
 	kept.Keep, kept.Response, kept.Jobs = store.KeepJobs, &store.Response{Status: 201}, map[string]store.Job{"0.0": {Failed: "no"}, "0.1": {}}
 	open := plain(store.Stuck)
 	held, released, free := plain(store.Open), plain(store.Open), plain(store.Open)
@@ -208,6 +210,10 @@ func TestReasons(t *testing.T) {
 		"risk":     {stuck, settle(idem.Settlement{RiskTwice: true}), []string{`The call of phase "charged" may have been made. The call is made once more, and may have its effect twice.`, only}},
 		"ask": {withRequest(stuck), settle(idem.Settlement{Ask: true}), []string{
 			`The call of phase "charged" is looked up at the provider when the completer runs the operation. If the phase has no look-up, the operation becomes stuck again.`,
+			"The operation becomes open: the client's next retry or the completer continues the operation.",
+		}},
+		"ask, without an intent": {withRequest(doubts), settle(idem.Settlement{Ask: true}), []string{
+			"When the completer runs the operation, a call in doubt is made again if the provider still knows the call's key. Otherwise the call is looked up at the provider. If its phase has no look-up, the operation becomes stuck again.",
 			"The operation becomes open: the client's next retry or the completer continues the operation.",
 		}},
 		"retry":        {open, retry, []string{only}},
