@@ -88,9 +88,10 @@ func nearestFlag(cmd *cobra.Command, err error) string {
 // nearest returns the element that differs from word by the fewest letters; "" if all
 // elements differ too much.
 func nearest(word string, names []string) (name string) {
+	word = strings.ToLower(word)
 	best := len(word)/3 + 1
 	for _, n := range names {
-		d := distance(strings.ToLower(word), n)
+		d := distance(word, n)
 		if len(word) > 1 && strings.HasPrefix(n, word) {
 			d = 0
 		}

@@ -53,6 +53,8 @@ func TestDidYouMean(t *testing.T) {
 		"show v1#a#b":        "did you mean samekey get?",
 		"LS":                 "did you mean samekey list?",
 		"redr":               "did you mean samekey redrive?",
+		"SET":                "did you mean samekey settle?",
+		"check --REQ 1":      "did you mean --requests?",
 		"referenc":           "unknown command referenc; samekey help lists the commands",
 		"settle --reslt {}":  "unknown flag: --reslt (did you mean --result?)",
 		"list --resaon x":    "did you mean --reason?",
