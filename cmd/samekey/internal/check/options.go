@@ -59,7 +59,7 @@ func (o Options) prepared() (Options, error) {
 		return o, fmt.Errorf("unknown contract %q: give one of %s", o.Contract, strings.Join(Contracts(), ", "))
 	case o.Racers < 2 || o.Racers > 20:
 		return o, fmt.Errorf("--at-once is %d: give 2 to 20", o.Racers)
-	case o.Timeout < 0 || o.Total < 0 || o.Requests < 0 || o.MaxBody < 0:
+	case o.Timeout < 0 || o.Total < 0 || o.Requests < 0:
 		return o, errors.New("--requests, --timeout and --total must not be negative")
 	case len(o.Prefix)+len(o.Name) > 100 || strings.ContainsFunc(o.Prefix+o.Name, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`",\`, c) }):
 		return o, errors.New("--prefix and --name may have at most 100 characters together, all of them visible ASCII except double quotes, commas and backslashes")
