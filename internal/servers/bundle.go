@@ -38,7 +38,8 @@ func (b Bundle) Dir(root string) string { return filepath.Join(root, b.Name) }
 const markerFile = ".ok"
 
 // Bundle.marker returns the content of the marker file. The content depends on the
-// recipe (POM, Sums and Files), so that an install from another recipe is not used.
+// recipe (POM, Sums and the contents of Files), so that an install from another recipe
+// is not used. Cached checks the names of Files.
 func (b Bundle) marker() []byte {
 	h := sha256.New()
 	add := func(part []byte) {
@@ -54,8 +55,9 @@ func (b Bundle) marker() []byte {
 }
 
 // Cached returns nil if dir holds a finished install of this recipe. It compares the
-// names of the jars, so that it detects a partly emptied folder. It doesn't verify the
-// checksums, since Install verified them before it wrote the marker.
+// names of the jars and looks for the Files, so that it detects a partly emptied folder
+// and a renamed file. It doesn't verify the checksums, since Install verified them before
+// it wrote the marker.
 func (b Bundle) Cached(dir string) error {
 	got, err := os.ReadFile(filepath.Join(dir, markerFile))
 	if err != nil {
@@ -63,6 +65,11 @@ func (b Bundle) Cached(dir string) error {
 	}
 	if !bytes.Equal(got, b.marker()) {
 		return fmt.Errorf("%s holds an install by another recipe", dir)
+	}
+	for name := range b.Files {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("no %s in %s", name, dir)
+		}
 	}
 	sums, err := parseSums(b.Sums)
 	if err != nil {

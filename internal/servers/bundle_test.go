@@ -126,6 +126,9 @@ func TestInstallOnceForManyProcesses(t *testing.T) {
 func TestInstallReplacesABrokenInstall(t *testing.T) {
 	b := smallBundle()
 	for name, spoil := range map[string]func(dir string) error{
+		"a file renamed": func(dir string) error {
+			return os.Rename(filepath.Join(dir, "log4j2.xml"), filepath.Join(dir, "log.xml"))
+		},
 		"no marker":      func(dir string) error { return os.Remove(filepath.Join(dir, markerFile)) },
 		"another recipe": func(dir string) error { return os.WriteFile(filepath.Join(dir, markerFile), []byte("x"), 0o600) },
 		"a file gone":    func(dir string) error { return os.Remove(filepath.Join(dir, "lib", "two.so")) },
