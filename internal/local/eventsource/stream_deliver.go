@@ -23,7 +23,9 @@ type attempt struct {
 //
 // A retry passes the same records. If the function reports failed records, the first
 // failed record and all records after it become a new batch, whose retries are counted
-// anew. Each half of a bisected batch also becomes a new batch.
+// anew. Each half of a bisected batch also becomes a new batch. If the oldest records are
+// given up because of their age, the rest remains the same batch: its records were in all
+// counted attempts.
 func (r *streamRun) deliver(ctx context.Context, shard string, records []streamRecord) bool {
 	var last attempt // the latest attempt that counts (see attempt.ran)
 	invoked := 0     // how many attempts with this batch count
