@@ -56,14 +56,14 @@ type Handler struct {
 // delivery for up to 80 hours. MaxRequest limits the body of each delivery, whatever
 // the transport; its default is 1 MiB. Options about the Idempotency-Key, scope,
 // fingerprint and answers have no effect: the key is the event's id, and
-// docs/use/webhooks.md lists the answers. Resumable has no effect either, since the
-// provider's retries finish unfinished events. ModeObserve acts as ModeEnforce, and
-// InFlightAccept as InFlightRefuse. Refused deliveries are logged with Logger, and
-// reported to Hooks.Refused. The Route of the reported idem.Event is the endpoint's
-// name.
+// docs/use/webhooks.md lists the answers. Of a preset, such as [idem.Stripe], only
+// Retention has an effect. Resumable has none, since the provider's retries finish
+// unfinished events. ModeObserve acts as ModeEnforce, and InFlightAccept as
+// InFlightRefuse. Refused deliveries are logged with Logger, and reported to
+// Hooks.Refused. The Route of the reported idem.Event is the endpoint's name.
 //
 // New panics if v or fn is nil, if store is nil (except in [idem.ModeOff]), if endpoint
-// is empty, or if an option is invalid.
+// is empty, or if an option that has an effect is invalid.
 func New(store store.Store, endpoint string, v Verifier, fn func(context.Context, Event) error, optFns ...func(*idem.Options)) *Handler {
 	if endpoint == "" || v == nil || fn == nil {
 		panic("webhook: New: endpoint, verifier and handler are required") //nolint:forbidigo // a mistake in the program
@@ -72,14 +72,6 @@ func New(store store.Store, endpoint string, v Verifier, fn func(context.Context
 	for _, set := range optFns {
 		set(&opt)
 	}
-	// Providers identify an event by its id. The bodies of an event's deliveries may
-	// differ (Stripe's bodies count the outstanding deliveries). If a retry were refused
-	// because of a difference, the event would be lost, so the fingerprint is the same
-	// for all bodies.
-	opt.Fingerprint = idem.Fingerprint{FuncName: "event", Func: func(*idem.Request) ([]byte, error) { return nil, nil }}
-	opt.Stored = func(idem.Response) bool { return true }
-	opt.Key, opt.KeyFrom = idem.KeyRequired, nil
-	opt.Resumable, opt.StatusURL = false, ""
 	if opt.Mode == idem.ModeObserve {
 		opt.Mode = idem.ModeEnforce // ModeObserve would run the handler again for each repeated delivery
 	}
@@ -89,7 +81,18 @@ func New(store store.Store, endpoint string, v Verifier, fn func(context.Context
 	if opt.Logger == nil {
 		opt.Logger = slog.Default()
 	}
-	engine := idem.New(store, func(o *idem.Options) { *o = opt })
+	engine := idem.New(store, func(o *idem.Options) {
+		// Options that aren't copied here have no effect, and nor have the rules of a preset.
+		o.Mode, o.Namespace, o.Function, o.Retention, o.Lease, o.LeaseMargin = opt.Mode, opt.Namespace, opt.Function, opt.Retention, opt.Lease, opt.LeaseMargin
+		o.InFlight, o.Quota, o.MaxRequest, o.CallsOut, o.MaxTries = opt.InFlight, opt.Quota, opt.MaxRequest, opt.CallsOut, opt.MaxTries
+		o.Logger, o.Hooks, o.Tracer, o.Now = opt.Logger, opt.Hooks, opt.Tracer, opt.Now
+		// Providers identify an event by its id. The bodies of an event's deliveries may
+		// differ (Stripe's bodies count the outstanding deliveries). If a retry were refused
+		// because of a difference, the event would be lost, so the fingerprint is the same
+		// for all bodies.
+		o.Fingerprint = idem.Fingerprint{FuncName: "event", Func: func(*idem.Request) ([]byte, error) { return nil, nil }}
+		o.Stored = func(idem.Response) bool { return true }
+	})
 	engine.AddSource(endpoint, 80*time.Hour) // providers repeat a delivery for this long by themselves
 	return &Handler{
 		engine: engine, verifier: v, fn: fn,

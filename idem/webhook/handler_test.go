@@ -719,20 +719,40 @@ func TestNewPanicsOnMistakes(t *testing.T) {
 	}
 }
 
-// Options shared with routes can't make the endpoint handle an event twice.
-func TestObserveRunsEventsTwice(t *testing.T) {
+// Options shared with routes can't make the endpoint handle an event twice, or never.
+func TestOptionsOfRoutes(t *testing.T) {
 	t.Parallel()
-	runs := 0
-	h := webhook.New(&idem.MemoryStore{}, "own", verifierFunc(func(http.Header, []byte) (webhook.Event, error) { return webhook.Event{ID: "evt_1"}, nil }),
-		func(context.Context, webhook.Event) error { runs++; return nil }, func(o *idem.Options) {
+	for name, set := range map[string]func(*idem.Options){
+		"observed": func(o *idem.Options) {
 			o.Mode, o.Stored = idem.ModeObserve, func(idem.Response) bool { return false }
 			o.Resumable, o.StatusURL = true, "/status/"
 			o.Methods = []string{http.MethodPut}
+		},
+		"long keys":    func(o *idem.Options) { o.MinKey = 22 },
+		"Stripe":       idem.Stripe,
+		"IETF":         idem.IETF,
+		"ACP":          idem.ACP,
+		"UCP":          idem.UCP,
+		"formerly ACP": func(o *idem.Options) { o.Former = &idem.Former{Preset: idem.ACP, Claims: true} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, runs := new(idem.MemoryStore), 0
+			deliver := func(id, path, code string, optFns ...func(*idem.Options)) {
+				t.Helper()
+				v := verifierFunc(func(http.Header, []byte) (webhook.Event, error) { return webhook.Event{ID: id}, nil })
+				h := webhook.New(s, "own", v, func(context.Context, webhook.Event) error { runs++; return nil }, optFns...)
+				r := delivery(nil, "x")
+				r.Path = path
+				want(t, h.Serve(t.Context(), r).Response, http.StatusOK, code)
+			}
+			deliver("evt_1", "/a", "")
+			deliver("evt_1", "/b", "duplicate", set)
+			deliver("evt_2", "/a", "", set)
+			deliver("evt_2", "/b", "duplicate", set)
+			if runs != 2 {
+				t.Errorf("two events handled %d times", runs)
+			}
 		})
-	for range 2 {
-		h.Serve(t.Context(), delivery(nil, "x"))
-	}
-	if runs != 1 {
-		t.Errorf("one event handled %d times: 'what concerns the Idempotency-Key has no meaning'", runs)
 	}
 }
