@@ -82,9 +82,12 @@ type name struct {
 // New returns Buckets with the limits each: the limits of every caller, over all
 // routes. New panics if a limit is negative, or if Burst is set without PerMinute.
 func New(each Limits, optFns ...func(*Options)) *Buckets {
-	opt := Options{Now: time.Now}
+	var opt Options
 	for _, fn := range optFns {
 		fn(&opt)
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
 	}
 	for route, l := range opt.Routes {
 		check(fmt.Sprintf("Routes[%q]", route), l)

@@ -244,6 +244,14 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
+// Options that an option function sets to zero have their defaults.
+func TestZeroOptions(t *testing.T) {
+	t.Parallel()
+	if d := newDesk(t, quota.Limits{PerMinute: 1}, func(o *quota.Options) { *o = quota.Options{} }); !d.runs() {
+		t.Error("refused")
+	}
+}
+
 // Strangers don't fill the memory, and a caller who is forgotten is not refused.
 func TestCallersAreBounded(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,10 +69,12 @@ func New(store store.Store, endpoint string, v Verifier, fn func(context.Context
 	if endpoint == "" || v == nil || fn == nil {
 		panic("webhook: New: endpoint, verifier and handler are required") //nolint:forbidigo // a mistake in the program
 	}
-	opt := idem.Options{Retention: 31 * 24 * time.Hour, MaxRequest: 1 << 20}
+	var opt idem.Options
 	for _, set := range optFns {
 		set(&opt)
 	}
+	opt.Retention = cmp.Or(opt.Retention, 31*24*time.Hour)
+	opt.MaxRequest = cmp.Or(opt.MaxRequest, 1<<20)
 	if opt.Mode == idem.ModeObserve {
 		opt.Mode = idem.ModeEnforce // ModeObserve would run the handler again for each repeated delivery
 	}

@@ -587,20 +587,32 @@ func TestRespondEndsAnEvent(t *testing.T) {
 	}
 }
 
-func TestRetention(t *testing.T) {
+// The defaults hold without options, and for options that an option function sets to zero.
+func TestDefaults(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
-	for _, tt := range []struct {
-		gap  time.Duration
-		code string
-	}{
-		{31*day - time.Second, "duplicate"},
-		{31*day + time.Second, ""},
+	large := `{"id":"evt_2"}` + strings.Repeat(" ", 1<<20-14)
+	for name, set := range map[string]func(*idem.Options){
+		"no options": func(*idem.Options) {},
+		"zero":       func(o *idem.Options) { *o = idem.Options{Now: o.Now, Logger: o.Logger} },
 	} {
-		e := newEndpoint(t, nil)
-		want(t, e.deliver(t, succeeded), http.StatusOK, "")
-		e.clock.Add(tt.gap)
-		want(t, e.deliver(t, succeeded), http.StatusOK, tt.code)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, tt := range []struct {
+				gap  time.Duration
+				code string
+			}{
+				{31*day - time.Second, "duplicate"},
+				{31*day + time.Second, ""},
+			} {
+				e := newEndpoint(t, nil, set)
+				want(t, e.deliver(t, succeeded), http.StatusOK, "")
+				e.clock.Add(tt.gap)
+				want(t, e.deliver(t, succeeded), http.StatusOK, tt.code)
+				want(t, e.deliver(t, large), http.StatusOK, "")
+				want(t, e.deliver(t, large+" "), http.StatusRequestEntityTooLarge, "body_too_large")
+			}
+		})
 	}
 }
 
