@@ -44,8 +44,9 @@ type Handler struct {
 // error of a phase, the answer is 500, or 409 if the operation is stuck, and the
 // provider tries again. But after the commit of [idem.Finish] the event is handled,
 // whatever fn returns. The next try runs fn anew, and skips phases that have committed.
-// A panic has the same effect as an error and is logged with its stack; in a Lambda
-// function the process then ends.
+// If another delivery has taken the event over, the answer depends on that delivery: 200,
+// 409 or 503. A panic has the same effect as an error and is logged with its stack; in a
+// Lambda function the process then ends.
 //
 // If fn returns an error that [idem.Respond] made, the event is recorded as handled,
 // even if a phase has failed. But the event isn't recorded if fn has left out a phase
