@@ -5,7 +5,7 @@
 //	inputs, err := p.Inputs(ctx)
 //	…
 //	before := inputs.Stamp()
-//	changed, err := p.Build(ctx, "dist/orders/bootstrap")
+//	err = p.Build(ctx, "dist/orders/bootstrap")
 //	…
 //	if !maps.Equal(before, inputs.Stamp()) {
 //		// somebody has edited a file since
@@ -37,28 +37,28 @@ import (
 type Package struct{ Path, Dir string }
 
 // Build builds the package for this machine into the file out, with the flags for
-// Lambda, and reports whether the program in out has changed. It replaces out
-// atomically, so that processes of the old program continue, and no process starts an
-// incomplete program. Build leaves a folder "build" beside out.
-func (p Package) Build(ctx context.Context, out string) (changed bool, err error) {
+// Lambda. It replaces out atomically, so that processes of the old program continue, and
+// no process starts an incomplete program. If out has the same program already, Build
+// leaves the file as it is. Build leaves a folder "build" beside out.
+func (p Package) Build(ctx context.Context, out string) error {
 	built := filepath.Join(filepath.Dir(out), "build", filepath.Base(out))
 	if err := os.MkdirAll(filepath.Dir(built), 0o750); err != nil {
-		return false, fmt.Errorf("build %s: %w", p, err)
+		return fmt.Errorf("build %s: %w", p, err)
 	}
 	if err := lambdarun.BuildBootstrapIn(ctx, p.Dir, p.Path, built); err != nil {
-		return false, p.explain(err)
+		return p.explain(err)
 	}
 	program, err := os.ReadFile(built)
 	if err != nil {
-		return false, fmt.Errorf("build %s: %w", p, err)
+		return fmt.Errorf("build %s: %w", p, err)
 	}
 	if old, err := os.ReadFile(out); err == nil && bytes.Equal(old, program) {
-		return false, nil
+		return nil
 	}
 	if err := replace(out, program); err != nil {
-		return false, fmt.Errorf("build %s: %w", p, err)
+		return fmt.Errorf("build %s: %w", p, err)
 	}
-	return true, nil
+	return nil
 }
 
 // replace writes the bytes in program to a new file, and renames this file to the path out.

@@ -35,7 +35,7 @@ func (s *Stack) buildAll(ctx context.Context, t *sam.Template) error {
 			// Inputs refuses a package that is not a program; Build alone would accept it.
 			_, err := pkg.Inputs(ctx)
 			if err == nil {
-				_, err = pkg.Build(ctx, def.Bootstrap)
+				err = pkg.Build(ctx, def.Bootstrap)
 			}
 			if err != nil {
 				errs = append(errs, fmt.Errorf("function %s: %w", def.ID, err))
@@ -131,8 +131,8 @@ func (s *Stack) enter(ctx context.Context, d *deployment) {
 }
 
 // Stack.redeploy reads the template again, puts it in place of the running template,
-// and returns it. If redeploy fails, the old template continues to run, but tables and
-// queues that redeploy has made stay.
+// and returns it. If redeploy fails, the old template continues to run, but tables,
+// queues and programs that redeploy has made stay.
 func (s *Stack) redeploy(ctx context.Context) (*sam.Template, error) {
 	template, err := s.readTemplate(ctx)
 	if err != nil {

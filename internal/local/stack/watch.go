@@ -43,9 +43,10 @@ func (w *watched) seen(now gosource.Stamp) { w.acted, w.last = now, now }
 
 type watchedFunction struct {
 	watched
-	f      *function
-	inputs gosource.Inputs // the sources, if the stack builds the function
-	failed bool            // the last build failed
+	f       *function
+	inputs  gosource.Inputs // the sources, if the stack builds the function
+	program gosource.Stamp  // the program's file at the last restart
+	failed  bool            // the last build failed
 }
 
 func (w *watchedFunction) stamp() gosource.Stamp {
@@ -56,10 +57,14 @@ func (w *watchedFunction) stamp() gosource.Stamp {
 	case built:
 		return w.inputs.Stamp()
 	default:
-		s := make(gosource.Stamp)
-		s.File(w.f.def.Bootstrap)
-		return s
+		return w.programStamp()
 	}
+}
+
+func (w *watchedFunction) programStamp() gosource.Stamp {
+	s := make(gosource.Stamp)
+	s.File(w.f.def.Bootstrap)
+	return s
 }
 
 func (s *Stack) startWatch(ctx context.Context, t *sam.Template) error {
@@ -104,6 +109,7 @@ func (w *watcher) follow(ctx context.Context) error {
 				}
 			}
 			next.seen(next.stamp())
+			next.program = next.programStamp()
 		}
 		w.functions[f.def.ID] = next
 	}
@@ -135,7 +141,8 @@ func (w *watcher) run(ctx context.Context) {
 // watchedFunction.renew builds the function. If the stack doesn't build the function,
 // renew checks the new program with checkBinary instead. After a failure, the old
 // program stays. After a success, renew ends the processes of the old program, unless
-// the build left the program as it was.
+// the program's file is the same as at the last restart. Stack.redeploy may also have
+// replaced the file.
 func (w *watchedFunction) renew(ctx context.Context) {
 	begin := time.Now()
 	pkg, built := sourceOf(w.f.def)
@@ -147,14 +154,16 @@ func (w *watchedFunction) renew(ctx context.Context) {
 		w.f.log.InfoContext(ctx, "restarted", "ended", w.f.lambda.Restart())
 		return
 	}
-	changed, err := w.build(ctx, pkg)
+	err := w.build(ctx, pkg)
 	w.failed = err != nil
+	program := w.programStamp()
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
 		w.f.log.ErrorContext(ctx, "the function keeps its old program")
 		w.f.tell(err)
-	case changed:
+	case !maps.Equal(program, w.program):
+		w.program = program
 		ended := w.f.lambda.Restart()
 		w.f.log.InfoContext(ctx, "built and restarted", "ended", ended, "took", time.Since(begin).Round(time.Millisecond))
 	}
@@ -163,18 +172,18 @@ func (w *watchedFunction) renew(ctx context.Context) {
 // watchedFunction.build builds the function. It takes each stamp before the build, so
 // that a change during the build causes another build. After a failed build, the stamp
 // covers more files ([watchedFunction.stamp]).
-func (w *watchedFunction) build(ctx context.Context, pkg gosource.Package) (changed bool, err error) {
+func (w *watchedFunction) build(ctx context.Context, pkg gosource.Package) error {
 	before := w.inputs.StampModules()
 	inputs, err := pkg.Inputs(ctx)
 	if err == nil {
 		w.inputs, before = inputs, inputs.StampModules()
 		w.seen(inputs.Stamp())
-		changed, err = pkg.Build(ctx, w.f.def.Bootstrap)
+		err = pkg.Build(ctx, w.f.def.Bootstrap)
 	}
 	if err != nil {
 		w.seen(before)
 	}
-	return changed, err
+	return err
 }
 
 // watcher.reload reads the template again and runs it. If the new template has an

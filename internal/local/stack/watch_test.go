@@ -89,6 +89,7 @@ func TestWatch(t *testing.T) {
 	t.Run("a keyed request survives the restart by its retry, once", w.testRetry)
 	t.Run("a program that can't be built leaves the old one at work", w.testBroken)
 	t.Run("a bootstrap that others build is restarted", w.testBootstrap)
+	t.Run("a program and a template that change together are both put in place", w.testTogether)
 	t.Run("a changed template replaces what it changes, and nothing else", w.testTemplate)
 	t.Run("a template that is wrong leaves the old one at work", w.testWrongTemplate)
 }
@@ -257,6 +258,22 @@ func (w *watching) testTemplate(t *testing.T) {
 	if w.function("Keyed") == keyed {
 		t.Error("the function whose events have changed goes on")
 	}
+}
+
+// As after a switch to another branch. The template's changes aren't about the function
+// Keyed.
+func (w *watching) testTogether(t *testing.T) {
+	change := func(template, version string) {
+		localtest.Write(t, filepath.Join(w.dir, "template.yaml"), template)
+		w.copy(t, "testdata/keyed/main.go", "keyed/main.go", `version = "one"`, `version = "`+version+`"`)
+	}
+	w.answers(t, "three")
+	change(watchedTemplate+"  More: {Type: AWS::Serverless::Function, Metadata: {GoPackage: ./more}, Properties: {CodeUri: fn/, Runtime: provided.al2023}}\n", "four")
+	localtest.Eventually(t, "the error is in the logs", func() bool { return strings.Contains(w.logs.String(), "function More: ") })
+	w.answers(t, "four")
+	change(strings.Replace(watchedTemplate, "SAYS: before", "SAYS: together", 1), "five")
+	localtest.Eventually(t, "the function has its new variable", func() bool { return w.says(t) == "together" })
+	w.answers(t, "five")
 }
 
 func (w *watching) testWrongTemplate(t *testing.T) {
