@@ -22,27 +22,32 @@ type deployment struct {
 }
 
 // buildAll builds the functions that have a Go package, one after the other, since
-// the go command itself uses all processors.
-func (s *Stack) buildAll(ctx context.Context, t *sam.Template) error {
+// the go command itself uses all processors. It returns the code of all functions.
+func (s *Stack) buildAll(ctx context.Context, t *sam.Template) (map[string]code, error) {
 	defs, err := t.Functions()
 	if err != nil {
-		return err
+		return nil, err
 	}
+	all := make(map[string]code, len(defs))
 	var errs []error
 	for _, def := range defs {
-		if pkg, ok := sourceOf(def); ok {
-			s.say("building function %s", def.ID)
-			// Inputs refuses a package that is not a program; Build alone would accept it.
-			_, err := pkg.Inputs(ctx)
-			if err == nil {
-				err = pkg.Build(ctx, def.Bootstrap)
-			}
-			if err != nil {
-				errs = append(errs, fmt.Errorf("function %s: %w", def.ID, err))
-			}
+		pkg, ok := sourceOf(def)
+		if !ok {
+			all[def.ID] = code{stamp: programStamp(def)}
+			continue
+		}
+		s.say("building function %s", def.ID)
+		// Inputs refuses a package that is not a program; Build alone would accept it.
+		inputs, err := pkg.Inputs(ctx)
+		if err == nil {
+			all[def.ID] = code{inputs, inputs.Stamp()}
+			err = pkg.Build(ctx, def.Bootstrap)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("function %s: %w", def.ID, err))
 		}
 	}
-	return errors.Join(errs...)
+	return all, errors.Join(errs...)
 }
 
 // sourceOf returns a function's Go package; false if the function isn't built here.
@@ -53,7 +58,7 @@ func sourceOf(def sam.Function) (gosource.Package, bool) {
 // Stack.prepare makes the template's functions and gateway. The tables, the queues and
 // the functions' binaries must exist. A running function that the template leaves
 // unchanged is kept.
-func (s *Stack) prepare(ctx context.Context, t *sam.Template) (*deployment, error) {
+func (s *Stack) prepare(ctx context.Context, t *sam.Template, built map[string]code) (*deployment, error) {
 	var d deployment
 	var err error
 	if d.defs, err = t.Functions(); err != nil {
@@ -70,6 +75,7 @@ func (s *Stack) prepare(ctx context.Context, t *sam.Template) (*deployment, erro
 			if f, err = startFunction(ctx, def, s.functionEnviron(def), s.logs, s.log); err != nil {
 				return nil, errors.Join(err, d.discard())
 			}
+			f.code = built[def.ID]
 			d.fresh = append(d.fresh, f)
 		}
 		d.functions = append(d.functions, f)
@@ -130,27 +136,24 @@ func (s *Stack) enter(ctx context.Context, d *deployment) {
 	}
 }
 
-// Stack.redeploy reads the template again, puts it in place of the running template,
-// and returns it. If redeploy fails, the old template continues to run, but tables,
-// queues and programs that redeploy has made stay.
-func (s *Stack) redeploy(ctx context.Context) (*sam.Template, error) {
-	template, err := s.readTemplate(ctx)
+// Stack.redeploy puts the template t in place of the running template. If redeploy
+// fails, the old template continues to run, but tables, queues and programs that
+// redeploy has made stay.
+func (s *Stack) redeploy(ctx context.Context, t *sam.Template) error {
+	built, err := s.buildAll(ctx, t)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := s.buildAll(ctx, template); err != nil {
-		return nil, err
+	if err := s.startServices(ctx, t); err != nil {
+		return err
 	}
-	if err := s.startServices(ctx, template); err != nil {
-		return nil, err
-	}
-	next, err := s.prepare(ctx, template)
+	next, err := s.prepare(ctx, t, built)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s.enter(ctx, next)
 	if err := s.startSources(ctx, next.fresh); err != nil {
 		s.log.ErrorContext(ctx, "an event source doesn't start", "error", err)
 	}
-	return template, nil
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/internal/local/eventsource"
+	"github.com/samekey/samekey/internal/local/gosource"
 	"github.com/samekey/samekey/internal/local/sam"
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
@@ -23,6 +24,7 @@ const defaultConcurrency = 50
 // function is a running function of the template.
 type function struct {
 	def    sam.Function
+	code   code
 	env    []string // environment of the processes
 	out    io.Writer
 	lambda *lambdarun.Function
@@ -34,6 +36,12 @@ type function struct {
 }
 
 var _ lambdarun.Invoker = (*function)(nil)
+
+// code is what a function's processes run.
+type code struct {
+	inputs gosource.Inputs // zero if the stack doesn't build the function
+	stamp  gosource.Stamp  // of the sources or the bootstrap, taken before the build so that a later change is seen
+}
 
 // Stack.running returns the functions in the template's order.
 func (s *Stack) running() []*function {

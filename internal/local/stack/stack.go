@@ -104,11 +104,13 @@ func (s *Stack) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	watcher := newWatcher(s, template)
 	// listen comes first, so that an occupied port is reported before slow work begins
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
-	if err := s.buildAll(ctx, template); err != nil {
+	built, err := s.buildAll(ctx, template)
+	if err != nil {
 		return err
 	}
 	s.onClose(s.closeServices)
@@ -121,7 +123,7 @@ func (s *Stack) start(ctx context.Context) error {
 	s.onClose(s.closeFunctions)
 	s.proxy = &proxy{ended: ctx.Done(), allow: s.opts.Environment, dial: new(net.Dialer).DialContext, log: s.log, next: ownPrograms(s.servers.invoke.url, &s.invokes)}
 	s.say("starting the functions")
-	next, err := s.prepare(ctx, template)
+	next, err := s.prepare(ctx, template, built)
 	if err != nil {
 		return err
 	}
@@ -138,7 +140,7 @@ func (s *Stack) start(ctx context.Context) error {
 	s.servers.control.serve(s.control())
 	s.servers.api.serve(s.told(&s.gateway))
 	if s.opts.Watch {
-		return s.startWatch(ctx, template)
+		watcher.start(ctx)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package stack
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -57,24 +56,27 @@ func (w *watchedFunction) stamp() gosource.Stamp {
 	case built:
 		return w.inputs.Stamp()
 	default:
-		return w.programStamp()
+		return programStamp(w.f.def)
 	}
 }
 
-func (w *watchedFunction) programStamp() gosource.Stamp {
+func programStamp(def sam.Function) gosource.Stamp {
 	s := make(gosource.Stamp)
-	s.File(w.f.def.Bootstrap)
+	s.File(def.Bootstrap)
 	return s
 }
 
-func (s *Stack) startWatch(ctx context.Context, t *sam.Template) error {
+// newWatcher returns a watcher of a template that has just been read.
+func newWatcher(s *Stack, t *sam.Template) *watcher {
 	w := &watcher{s: s, files: t.Files()}
 	w.template.seen(w.templateStamp())
-	if err := w.follow(ctx); err != nil {
-		return err
-	}
+	return w
+}
+
+func (w *watcher) start(ctx context.Context) {
+	w.follow()
 	done := make(chan struct{})
-	s.onClose(func() error {
+	w.s.onClose(func() error {
 		<-done
 		return nil
 	})
@@ -82,7 +84,6 @@ func (s *Stack) startWatch(ctx context.Context, t *sam.Template) error {
 		defer close(done)
 		w.run(ctx)
 	}()
-	return nil
 }
 
 func (w *watcher) templateStamp() gosource.Stamp {
@@ -94,26 +95,18 @@ func (w *watcher) templateStamp() gosource.Stamp {
 }
 
 // watcher.follow begins to watch the running functions.
-func (w *watcher) follow(ctx context.Context) error {
+func (w *watcher) follow() {
 	before := w.functions
 	w.functions = make(map[string]*watchedFunction)
 	for _, f := range w.s.running() {
-		next := &watchedFunction{f: f}
-		if old := before[f.def.ID]; old != nil && old.f == f {
-			next = old
-		} else {
-			if pkg, ok := sourceOf(f.def); ok {
-				var err error
-				if next.inputs, err = pkg.Inputs(ctx); err != nil {
-					return fmt.Errorf("function %s: %w", f.def.ID, err)
-				}
-			}
-			next.seen(next.stamp())
-			next.program = next.programStamp()
+		next := before[f.def.ID]
+		if next == nil || next.f != f {
+			next = &watchedFunction{f: f, inputs: f.code.inputs}
+			next.seen(f.code.stamp)
+			next.program = programStamp(f.def)
 		}
 		w.functions[f.def.ID] = next
 	}
-	return nil
 }
 
 func (w *watcher) run(ctx context.Context) {
@@ -156,7 +149,7 @@ func (w *watchedFunction) renew(ctx context.Context) {
 	}
 	err := w.build(ctx, pkg)
 	w.failed = err != nil
-	program := w.programStamp()
+	program := programStamp(w.f.def)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -190,20 +183,19 @@ func (w *watchedFunction) build(ctx context.Context, pkg gosource.Package) error
 // error, the old template keeps running.
 func (w *watcher) reload(ctx context.Context) {
 	begin := time.Now()
-	template, err := w.s.redeploy(ctx)
+	template, err := w.s.readTemplate(ctx)
+	if err == nil {
+		read := newWatcher(w.s, template)
+		if err = w.s.redeploy(ctx, template); err == nil && !slices.Equal(read.files, w.files) {
+			w.files, w.template = read.files, read.template
+		}
+	}
 	if err != nil {
 		if ctx.Err() == nil {
 			w.s.log.ErrorContext(ctx, "the stack keeps the old template", "error", err)
 		}
 		return
 	}
-	if files := template.Files(); !slices.Equal(files, w.files) {
-		w.files = files
-		w.template.seen(w.templateStamp())
-	}
-	if err := w.follow(ctx); err != nil && ctx.Err() == nil {
-		w.s.log.ErrorContext(ctx, "a function is no longer watched", "error", err)
-		return
-	}
+	w.follow()
 	w.s.log.InfoContext(ctx, "the changed template runs", "took", time.Since(begin).Round(time.Millisecond))
 }

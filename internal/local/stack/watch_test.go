@@ -308,3 +308,37 @@ func TestFixSavedDuringFailedBuild(t *testing.T) {
 		t.Error("the fix counts as seen, so the function isn't built again")
 	}
 }
+
+// Files that change after the stack has read them, but before it is ready, are read
+// again.
+func TestChangeDuringStart(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	localtest.Write(t, in("go.mod"), "module fn\n\ngo 1.26\n")
+	localtest.Write(t, in("main.go"), "package main\n\nfunc main() {}\n")
+	localtest.Write(t, in("later"), "package main\n\nfunc main() { print(`later`) }\n")
+	const template = "Resources:\n  Fn: {Type: AWS::Serverless::Function, Metadata: {GoPackage: ./}, Properties: {CodeUri: ., Runtime: provided.al2023}}\n"
+	localtest.Write(t, in("template.yaml"), template)
+	// Linker runs each tool of a build. Before it links, it changes the files that were compiled.
+	localtest.Write(t, in("linker"), "#!/bin/sh\ncase \"$1 $2\" in */link\\ -o) cd '"+dir+"' && mv later main.go && echo '# later' >>template.yaml; cd - >/dev/null;; esac\n\"$@\"\n")
+	if err := os.Chmod(in("linker"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOFLAGS", "-toolexec="+in("linker"))
+	logs := &localtest.Buffer{}
+	s, err := Start(t.Context(), Options{Template: in("template.yaml"), Logs: logs, Watch: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := os.Stat(in("later")); err == nil {
+		t.Fatal("the first build has changed no file")
+	}
+	for _, line := range []string{"the changed template runs", "built and restarted"} {
+		localtest.Eventually(t, line, func() bool { return strings.Contains(logs.String(), line) })
+	}
+}
