@@ -136,7 +136,7 @@ func TestBodyFails(t *testing.T) {
 			j := open(t, journalFile(t))
 			s := &script{steps: []step{failing(errReset)}}
 			e := failure(t, client.New(s, with(j)), req)
-			if !errors.Is(e, tt.want) || len(s.attempts()) != tt.attempts || e.Unknown != (tt.attempts > 0) || e.GaveUp != "" || len(j.Entries()) != 0 {
+			if !errors.Is(e, tt.want) || len(s.attempts()) != tt.attempts || e.Unknown != (tt.attempts > 0 || tt.operation != "") || e.GaveUp != "" || len(j.Entries()) != 0 {
 				t.Errorf("%s: %+v after %d attempts, entries %+v; want %v", name, e, len(s.attempts()), j.Entries(), tt.want)
 			}
 		})

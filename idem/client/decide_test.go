@@ -330,13 +330,19 @@ func TestWhatCantBeSent(t *testing.T) {
 		"header injection": header("A", "b\r\nc: d"),
 		"a DEL in a value": header("A", "b\x7f"),
 	} {
-		s := &script{steps: []step{answer(200)}}
-		req := request(t, "POST", "")
-		body := &trackedBody{ReadCloser: req.Body}
-		req.Body = body
-		spoil(req)
-		if e := failure(t, client.New(s), req); !errors.Is(e, client.ErrRequest) || len(s.attempts()) != 0 || e.Unknown || !body.isClosed() {
-			t.Errorf("%s: %+v after %d attempts, body closed: %t", name, e, len(s.attempts()), body.isClosed())
+		for _, own := range []string{"", "mine"} {
+			s := &script{steps: []step{answer(200)}}
+			req := request(t, "POST", "")
+			body := &trackedBody{ReadCloser: req.Body}
+			req.Body = body
+			if own != "" {
+				req.Header.Set(keyHeader, own)
+			}
+			spoil(req)
+			e := failure(t, client.New(s), req)
+			if !errors.Is(e, client.ErrRequest) || len(s.attempts()) != 0 || e.Key != own || e.Unknown != (own != "") || !body.isClosed() {
+				t.Errorf("%s, key %q: %+v after %d attempts, body closed: %t", name, own, e, len(s.attempts()), body.isClosed())
+			}
 		}
 	}
 }

@@ -53,8 +53,9 @@ type Error struct {
 	Attempts int
 	// Unknown is true if the server may have carried out the operation, or may be
 	// working on the operation. If Unknown is false, the server has not carried out the
-	// operation. If Key is a key that the caller set, Unknown is always true, since an
-	// earlier request may have used the key.
+	// operation. Unknown is also true if an earlier request may have been the same
+	// operation: always if Key is a key that the caller set, and for a named operation
+	// ([WithOperation]) unless the journal has told that the operation is new.
 	Unknown bool
 	// GaveUp says why a failure was not retried although a retry could help. For other
 	// failures, GaveUp is "". The values are:

@@ -112,7 +112,7 @@ func (o *operation) remember(own, moved string) error {
 	// is behind now. In both cases the key's age is unknown.
 	behind := now.Add(lifetimeMargin).Before(e.Created)
 	if o.until = e.Expires; behind || o.isOver(0) {
-		o.key, o.unknown = e.Key, true
+		o.key = e.Key
 		return fmt.Errorf("%w: operation begun %s, answered: %t", ErrExpired, e.Created.UTC().Format(time.RFC3339), !e.Answered.IsZero())
 	}
 	o.entry, o.key = e, e.Key

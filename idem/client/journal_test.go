@@ -107,6 +107,12 @@ func TestOperationIsRefused(t *testing.T) {
 		ownKey.Header.Set(keyHeader, "mine")
 		virtual := named(t, "POST", "order-42", "x")
 		virtual.Host = "apj.test"
+		badKey := named(t, "POST", "order-42", "x")
+		badKey.Header.Set(keyHeader, "a\tb")
+		noURL := named(t, "POST", "order-42", "x")
+		noURL.URL = nil
+		over, cancel := context.WithCancel(client.WithOperation(t.Context(), "order-42"))
+		cancel()
 		long := named(t, "POST", "order-42", "")
 		long.Body, long.GetBody, long.ContentLength = io.NopCloser(strings.NewReader("x")), nil, 1
 		for name, tt := range map[string]struct {
@@ -120,6 +126,9 @@ func TestOperationIsRefused(t *testing.T) {
 			"another host":   {req: host, want: client.ErrMismatch},
 			"another Host":   {req: virtual, want: client.ErrMismatch},
 			"another key":    {req: ownKey, want: client.ErrMismatch},
+			"a bad key":      {req: badKey, want: client.ErrKeyInvalid},
+			"no URL":         {req: noURL, want: client.ErrRequest},
+			"ended context":  {req: request(t, "POST", "x").WithContext(over), want: context.Canceled},
 			"no name":        {req: named(t, "POST", "", "x"), want: client.ErrOperation},
 			"long name":      {req: named(t, "POST", strings.Repeat("n", 1025), "x"), want: client.ErrOperation},
 			"not UTF-8":      {req: named(t, "POST", "\xff", "x"), want: client.ErrOperation},
@@ -133,7 +142,7 @@ func TestOperationIsRefused(t *testing.T) {
 				tt.tr = tr
 			}
 			e := failure(t, tt.tr, tt.req)
-			if !errors.Is(e, tt.want) || e.Attempts != 0 || e.Unknown != (e.Key != "") || e.Key != tt.req.Header.Get(keyHeader) {
+			if !errors.Is(e, tt.want) || e.Attempts != 0 || !e.Unknown || e.Key != tt.req.Header.Get(keyHeader) {
 				t.Errorf("%s: %+v, want %v", name, e, tt.want)
 			}
 		}
@@ -358,8 +367,8 @@ func TestJournalFails(t *testing.T) {
 	t.Parallel()
 	full := errors.New("disk full")
 	s := &script{steps: []step{answer(201)}}
-	if e := failure(t, client.New(s, with(brokenJournal{begin: full})), named(t, "POST", "o", "x")); !errors.Is(e, full) || len(s.attempts()) != 0 || e.Key != "" {
-		t.Errorf("%+v after %d attempts, want nothing sent", e, len(s.attempts()))
+	if e := failure(t, client.New(s, with(brokenJournal{begin: full})), named(t, "POST", "o", "x")); !errors.Is(e, full) || len(s.attempts()) != 0 || e.Key != "" || !e.Unknown {
+		t.Errorf("%+v after %d attempts, want unknown and nothing sent", e, len(s.attempts()))
 	}
 	for name, tt := range map[string]struct {
 		answer  step

@@ -104,8 +104,9 @@ func TestCallersKeyIsChecked(t *testing.T) {
 			req := request(t, "POST", "x")
 			req.Header[keyHeader], req.Body = values, body
 			e := failure(t, client.New(s), req)
-			if !errors.Is(e, client.ErrKeyInvalid) || len(s.attempts()) != 0 || e.Unknown || !strings.HasPrefix(e.Error(), "client: not sent: ") {
-				t.Errorf("%s: %v after %d attempts, want ErrKeyInvalid and nothing sent", name, e, len(s.attempts()))
+			key := strings.Trim(values[0], " \t")
+			if !errors.Is(e, client.ErrKeyInvalid) || len(s.attempts()) != 0 || e.Key != key || e.Unknown != (key != "") || !strings.HasPrefix(e.Error(), "client: not sent: ") {
+				t.Errorf("%s: %+v after %d attempts, want ErrKeyInvalid and nothing sent", name, e, len(s.attempts()))
 			}
 		}
 	}

@@ -25,30 +25,31 @@ type operation struct {
 	sent     time.Time     // time at which the most recent attempt was sent
 	heard    http.Header   // headers of the most recent attempt's answer, even of a torn answer; nil without an answer
 	aboutKey bool          // whether the most recent answer is about the key, not about the operation
-	unknown  bool          // whether the operation may have been carried out by this request, or by an earlier request that the journal knows
+	unknown  bool          // whether the operation may have been carried out by this request, or by an earlier request with its name
 	maybe    bool          // whether the operation may have been carried out by another request with this key: a request in progress (409), the redirected request, or an earlier request of the caller
 }
 
 // operation.begin classifies the request and prepares it for repetition. Nothing is
 // sent before begin has succeeded.
 func (o *operation) begin() error {
+	own, set, err := callersKey(o.req.Header, o.t.opt.KeyHeader)
+	keyed := own != "" || !set && o.t.keyed(o.req.Method)
+	_, named := operationOf(o.req)
+	o.key, o.maybe = own, own != ""
+	o.unknown = named && (keyed || err != nil) // until the journal says that the operation is new
 	if err := checkRequest(o.req); err != nil {
 		return err
 	}
 	if cause := cancelled(o.req); cause != nil {
 		return cause
 	}
-	own, set, err := callersKey(o.req.Header, o.t.opt.KeyHeader)
 	if err != nil {
 		return err
 	}
-	o.key, o.maybe = own, own != ""
-	keyed := own != "" || !set && o.t.keyed(o.req.Method)
 	if !keyed && !set && !isIdempotent(o.req.Method) {
 		o.passes = true
 		return nil
 	}
-	_, named := operationOf(o.req)
 	must := keyed && (o.t.opt.MaxRetries > 0 || named)
 	if o.body, err = rewindable(o.req, o.t.opt.maxBuffer, must); err != nil {
 		return err

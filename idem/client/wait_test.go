@@ -308,7 +308,12 @@ func TestContext(t *testing.T) {
 				for _, want := range tt.is {
 					ctx, cancel := context.WithTimeout(t.Context(), tt.timeout)
 					defer cancel()
-					e := failure(t, client.New(&script{steps: tt.steps}), request(t, "POST", "x").WithContext(ctx))
+					req := request(t, "POST", "x").WithContext(ctx)
+					req.Header.Set(keyHeader, "mine")
+					e := failure(t, client.New(&script{steps: tt.steps}), req)
+					if e.Key != "mine" || !e.Unknown {
+						t.Errorf("the caller's key: %+v, want unknown, with the key", e)
+					}
 					if !errors.Is(e, want) || strings.Count(e.Error(), "deadline exceeded") > 1 {
 						t.Errorf("%v, want %v, once", e, want)
 					}
