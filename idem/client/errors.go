@@ -45,17 +45,19 @@ var errAttemptTimeout = fmt.Errorf("attempt timed out: %w", os.ErrDeadlineExceed
 // request, http.Client returns its own error without the Error. To keep the Error, set
 // a deadline in the request's context instead of Client.Timeout.
 type Error struct {
-	// Key is the request's key, as sent in the header; "" if the request has no key. A
-	// later request with this key is the same operation. The error's message doesn't
-	// contain Key.
+	// Key is the request's key, as sent in the header; "" if the request has no key.
+	// After a redirect to a request without a key, Key is the key of the redirected
+	// request. A later request with this key is the same operation. The error's message
+	// doesn't contain Key.
 	Key string
 	// Attempts is the number of attempts, including those that could not connect.
 	Attempts int
 	// Unknown is true if the server may have carried out the operation, or may be
 	// working on the operation. If Unknown is false, the server has not carried out the
 	// operation. Unknown is also true if an earlier request may have been the same
-	// operation: always if Key is a key that the caller set, and for a named operation
-	// ([WithOperation]) unless the journal has told that the operation is new.
+	// operation: always after a redirect, or if Key is a key that the caller set, and
+	// for a named operation ([WithOperation]) unless the journal has told that the
+	// operation is new.
 	Unknown bool
 	// GaveUp says why a failure was not retried although a retry could help. For other
 	// failures, GaveUp is "". The values are:

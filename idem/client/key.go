@@ -59,13 +59,15 @@ func (t *Transport) newKey() string {
 	return NewKey()
 }
 
-// redirectedKey returns the key of the request that was redirected to req, or ""
-// without a redirect. After a redirect that keeps the method (307, 308), req belongs to
-// the same operation, so req needs the same key. http.Client copies a key that the
-// caller set to req, but not a key that the transport made.
+// redirectedKey returns the key of the request that was redirected to req, perhaps in
+// several steps, or "" without such a key. After a redirect that keeps the method (307,
+// 308), req belongs to the same operation, so req needs the same key. http.Client
+// copies a key that the caller set to req, but not a key that the transport made.
 func redirectedKey(req *http.Request, header string) string {
-	if req.Response == nil || req.Response.Request == nil {
-		return ""
+	for r := req.Response; r != nil && r.Request != nil; r = r.Request.Response {
+		if key := r.Request.Header.Get(header); key != "" {
+			return key
+		}
 	}
-	return req.Response.Request.Header.Get(header)
+	return ""
 }

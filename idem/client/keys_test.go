@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -247,13 +248,31 @@ func TestRedirects(t *testing.T) {
 	if resp, err := do(t, s, req); err != nil || resp.StatusCode != 404 || len(s.attempts()) != 2 {
 		t.Errorf("%v, %v after %d requests; want the 404: there was nothing to delete", resp, err, len(s.attempts()))
 	}
-	synctest.Test(t, func(t *testing.T) {
-		s := &script{steps: []step{failing(errReset), moved, failing(errRefused)}}
-		_, err := do(t, s, request(t, "POST", "x"))
-		if e, ok := errors.AsType[*client.Error](err); !ok || !e.Unknown || e.Key != s.attempts()[0].Key || len(s.attempts()) != 5 {
-			t.Errorf("%+v after %d attempts, want unknown, with the key", e, len(s.attempts()))
-		}
-	})
+	for name, tt := range map[string]struct {
+		steps    []step
+		ends     bool // the context, with the second answer
+		attempts int
+	}{
+		"to a server that is down": {[]step{failing(errReset), moved, failing(errRefused)}, false, 5},
+		"when its context is over": {[]step{failing(errReset), moved}, true, 2},
+		"after it was carried out": {[]step{answer(303, "Location", "/a"), answer(302, "Location", "/b"), failing(errRefused)}, false, 5},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			s := &script{steps: tt.steps}
+			if tt.ends {
+				s.steps = append(s.steps[:1], func(req *http.Request) (*http.Response, error) {
+					cancel()
+					return moved(req)
+				})
+			}
+			_, err := do(t, s, request(t, "POST", "x").WithContext(ctx))
+			if e, ok := errors.AsType[*client.Error](err); !ok || !e.Unknown || e.Key != s.attempts()[0].Key || len(s.attempts()) != tt.attempts {
+				t.Errorf("%s: %+v after %d attempts, want unknown, with the key", name, e, len(s.attempts()))
+			}
+		})
+	}
 	s = &script{steps: []step{answer(200)}}
 	tr := client.New(s, with(open(t, journalFile(t))))
 	status(t, tr, named(t, "POST", "order-42", "x"))

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -235,5 +236,7 @@ func (o *operation) gaveUp(err error, why string) error {
 }
 
 func (o *operation) failed(err error) *Error {
-	return &Error{Key: o.key, Attempts: o.attempts, Unknown: o.unknown || o.maybe, Err: err}
+	key := cmp.Or(o.key, redirectedKey(o.req, o.t.opt.KeyHeader))
+	unknown := o.unknown || o.maybe || o.req.Response != nil // a redirected request may have been carried out: a 303 says so
+	return &Error{Key: key, Attempts: o.attempts, Unknown: unknown, Err: err}
 }
