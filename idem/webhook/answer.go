@@ -38,6 +38,7 @@ var refusals = []struct {
 	{idem.ErrStuck, refusal{http.StatusConflict, "stuck", "The event waits for an operator.", 0}},
 	{idem.ErrInFlight, refusal{http.StatusConflict, "in_flight", "Another delivery of the event is being handled.", time.Second}},
 	{idem.ErrNoTime, refusal{http.StatusServiceUnavailable, "no_time_left", "Too little time was left to handle the event. Send it again.", time.Second}},
+	{idem.ErrUnfinished, refusal{http.StatusServiceUnavailable, "unfinished", "The outcome of a call is not known yet. Send the event again.", time.Second}},
 	{idem.ErrQuota, refusal{http.StatusTooManyRequests, "quota_exceeded", "Nothing was done. Send it again later.", time.Second}},
 	{idem.ErrUnavailable, refusal{http.StatusServiceUnavailable, "store_unavailable", "The record of the event could not be read. Send it again.", time.Second}},
 }

@@ -41,12 +41,13 @@ type Handler struct {
 // If fn returns nil, and neither a phase nor the store has failed, the event is
 // recorded as handled, and later deliveries are answered 200 without calling fn. fn
 // should also return nil for an irrelevant event. If fn returns an error, such as the
-// error of a phase, the answer is 500, or 409 if the operation is stuck, and the
-// provider tries again. But after the commit of [idem.Finish] the event is handled,
-// whatever fn returns. The next try runs fn anew, and skips phases that have committed.
-// If another delivery has taken the event over, the answer depends on that delivery: 200,
-// 409 or 503. A panic has the same effect as an error and is logged with its stack; in a
-// Lambda function the process then ends.
+// error of a phase, the answer is 500, and the provider tries again. The answer is 409
+// if the operation is stuck, and 503 if a look-up ([idem.LookUp]) has decided nothing.
+// But after the commit of [idem.Finish] the event is handled, whatever fn returns. The
+// next try runs fn anew, and skips phases that have committed. If another delivery has
+// taken the event over, the answer depends on that delivery: 200, 409 or 503. A panic
+// has the same effect as an error and is logged with its stack; in a Lambda function
+// the process then ends.
 //
 // If fn returns an error that [idem.Respond] made, the event is recorded as handled,
 // even if a phase has failed. But the event isn't recorded if fn has left out a phase
@@ -199,7 +200,7 @@ func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replay
 	switch {
 	case ofHandler:
 		return false, own
-	case ran && err != nil && !errors.Is(err, idem.ErrStuck) && !errors.Is(err, idem.ErrInFlight): // err may be the error of a phase, and match anything
+	case ran && err != nil && !errors.Is(err, idem.ErrStuck) && !errors.Is(err, idem.ErrInFlight) && !errors.Is(err, idem.ErrUnfinished): // err may be the error of a phase, and match anything
 		return false, fmt.Errorf("%w: %w", errNotRecorded, err)
 	case done(err):
 		return true, nil // the event was handled, and its answer is not needed

@@ -570,6 +570,53 @@ func TestStuckEventWaitsForAnOperator(t *testing.T) {
 	}
 }
 
+// While the outcome of an earlier delivery's call is unknown, the provider is told when to
+// come again.
+func TestUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	noAnswer := errors.New("no answer")
+	for name, leavesOut := range map[string]bool{"the look-up decides nothing": false, "the handler leaves the call out": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			known := false
+			var e *endpoint
+			e = newEndpoint(t, func(ctx context.Context, _ webhook.Event) error {
+				if leavesOut && len(e.events) > 1 && !known {
+					return nil
+				}
+				_, err := idem.Foreign(ctx, "mailed", func(context.Context, *idem.Tx) (int, error) {
+					if leavesOut && len(e.events) == 1 {
+						panic("the process dies")
+					}
+					return 0, noAnswer
+				}, idem.NotIdempotent(), idem.Sends("mail", 1), idem.LookUp(func(context.Context, idem.Call) (int, idem.Found, error) {
+					if known {
+						return 1, idem.Made, nil
+					}
+					return 0, 0, noAnswer
+				}, 0))
+				return err
+			})
+			want(t, e.deliver(t, succeeded), http.StatusInternalServerError, "internal_error")
+			e.clock.Add(time.Hour)
+			for range 2 { // the second one comes too soon
+				resp := e.deliver(t, succeeded)
+				want(t, resp, http.StatusServiceUnavailable, "unfinished")
+				if resp.Header.Get("Retry-After") == "" {
+					t.Error("no Retry-After")
+				}
+			}
+			e.ran(t, 2)
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			want(t, e.Serve(ctx, delivery(stripeSigned(succeeded, e.clock.Now(), stripeSecret), succeeded)).Response, http.StatusServiceUnavailable, "no_time_left")
+			known = true
+			e.clock.Add(time.Hour)
+			want(t, e.deliver(t, succeeded), http.StatusOK, "")
+		})
+	}
+}
+
 // Respond marks an event as handled, even after a failed phase.
 func TestRespondEndsAnEvent(t *testing.T) {
 	t.Parallel()
