@@ -92,8 +92,8 @@ func (a *attempt) status(ctx context.Context, at *place) (*store.Record, state.V
 func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		resp := Response{
-			Status: http.StatusMethodNotAllowed, Header: http.Header{"Allow": {"GET, HEAD"}, "Content-Type": {"text/plain; charset=utf-8"}},
-			Body: []byte("the status of an operation can only be read\n"),
+			Status: http.StatusMethodNotAllowed, Body: []byte("the status of an operation can only be read\n"),
+			Header: http.Header{"Allow": {"GET, HEAD"}, "Content-Type": {"text/plain; charset=utf-8"}, "Cache-Control": {"no-store"}},
 		}
 		e.core.opt.CORS.Allow(&resp, r.Header)
 		return resp

@@ -447,7 +447,7 @@ func TestStatusResource(t *testing.T) {
 			get.user = "jane"
 		}
 		get.method = "POST"
-		if a := s.send(t, resource, get); a.status != http.StatusMethodNotAllowed || a.value("Allow") == "" {
+		if a := s.send(t, resource, get); a.status != http.StatusMethodNotAllowed || a.value("Allow") == "" || a.value("Cache-Control") != "no-store" {
 			t.Errorf("POST: %d %v", a.status, a.header)
 		}
 	})
