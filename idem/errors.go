@@ -42,7 +42,8 @@ var (
 	ErrStuck = errors.New("the request with this idempotency key is stuck")
 	// ErrKeyUnknown matches errors from a status request for an unknown key.
 	ErrKeyUnknown = errors.New("idempotency key is unknown")
-	// ErrNotKept matches errors from a finished operation whose answer could not be kept.
+	// ErrNotKept matches errors from a finished operation whose answer isn't stored, or not
+	// whole.
 	ErrNotKept = store.ErrNotKept
 	// ErrEncoding matches errors from a finished operation whose answer is stored in a
 	// content coding that the request doesn't accept.

@@ -55,7 +55,7 @@ var problems = []struct {
 	}},
 	{ErrNotKept, Problem{
 		Status: 410, Code: "idempotency_answer_not_kept", Title: "The answer was not kept",
-		Detail: "The request with this key was carried out, and its answer was too large to keep. It was not carried out again.",
+		Detail: "The request with this key was carried out, but its answer can't be sent again. The request was not carried out again.",
 	}},
 	{ErrEncoding, Problem{
 		Status: 406, Code: "idempotency_encoding", Title: "The answer is stored in another encoding",

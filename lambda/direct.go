@@ -60,7 +60,7 @@ import (
 //	IdempotencyScopeUnknown      DirectOptions.Scope failed, or the caller is unknown
 //	IdempotencyRequestInvalid    nothing was done: the key is new, and the fingerprint can't be made
 //	IdempotencyRequestTooLarge   nothing was done: the payload is larger than idem.Options.MaxRequest
-//	IdempotencyAnswerNotKept     the operation was done; its result was larger than idem.Options.MaxBody, or has no JSON form
+//	IdempotencyAnswerNotKept     the operation was done; its result isn't stored whole, or has no JSON form
 //	IdempotencyStuck             the operation waits for a person
 //	IdempotencyRecordCorrupt     an operator must look at the record
 //	IdempotencyIncomparable      the key has a record, but the payloads can't be compared:

@@ -89,14 +89,13 @@ func TestErase(t *testing.T) {
 				t.Errorf("%d companions are left of %d, want omar's", after, before)
 			}
 			for key, body := range map[string][]byte{"small-key-of-jane": []byte("secret"), "large-key-of-jane": large} {
-				again := func(r idem.Request) (idem.Result, error) {
-					return d.engine.Do(t.Context(), r, func(context.Context) (idem.Response, error) {
-						t.Error("it runs again")
-						return idem.Response{}, nil
-					})
+				never := func(context.Context) (idem.Response, error) {
+					t.Error("it runs again")
+					return idem.Response{}, nil
 				}
-				if _, err := again(of("jane", key)); !errors.Is(err, idem.ErrNotKept) {
-					t.Errorf("jane's retry got %v", err)
+				again := func(r idem.Request) (idem.Result, error) { return d.engine.Do(t.Context(), r, never) }
+				if res, err := d.engine.Serve(t.Context(), of("jane", key), never); err != nil || res.Status != 410 || strings.Contains(string(res.Body), "too large") {
+					t.Errorf("jane's retry got %d %s, %v", res.Status, res.Body, err)
 				}
 				other := of("jane", key)
 				other.Body = []byte("another")
