@@ -123,16 +123,23 @@ func streamReader(f *Facts) ([]wrong, string) {
 }
 
 func streamReaders(f *Facts) ([]wrong, string) {
-	var names []string
-	for _, r := range f.readers() {
-		if enabled(r.mapping) {
-			names = append(names, r.fn.Name)
-		}
-	}
-	if len(names) <= 2 {
+	readers := f.enabledReaders()
+	if len(readers) <= 2 {
 		return f.eachReader(func(reader) []wrong { return nil })
 	}
-	return found(f.atTable("%d mappings read its stream, for the functions %s", len(names), strings.Join(names, ", ")))
+	return found(f.atTable("%d mappings read its stream, for the functions %s", len(readers), namesOf(readers)))
+}
+
+func (f *Facts) enabledReaders() []reader {
+	return slices.DeleteFunc(f.readers(), func(r reader) bool { return !enabled(r.mapping) })
+}
+
+func namesOf(readers []reader) string {
+	names := make([]string, 0, len(readers))
+	for _, r := range readers {
+		names = append(names, r.fn.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // eachReader calls the function look with each mapping of the stream, and gathers the findings.
@@ -159,11 +166,11 @@ var probes = []struct{ what, record string }{
 	{"the removal of a finished record with jobs", `{"eventName":"REMOVE","userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},"dynamodb":{"Keys":{"pk":{"S":"v1#NS#x"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"done"},"keep":{"S":"jobs"}}}}`},
 }
 
-// streamFilters finds the probes that no mapping lets through. A probe has to pass only
-// one mapping, because drain and completer can be separate functions, and the mapping
-// of each may pass only the records that its function needs.
+// streamFilters finds the probes that no enabled mapping lets through. A probe has to
+// pass only one mapping, because drain and completer can be separate functions, and the
+// mapping of each may pass only the records that its function needs.
 func streamFilters(f *Facts) ([]wrong, string) {
-	readers := f.readers()
+	readers := f.enabledReaders()
 	if len(readers) == 0 {
 		return nil, "no function reads the stream"
 	}
@@ -202,7 +209,7 @@ func streamFilters(f *Facts) ([]wrong, string) {
 		}
 	}
 	if len(left) > 0 {
-		all = append(all, readers[0].wrong("its filters leave out %s", strings.Join(left, ", ")))
+		all = append(all, f.atTable("the filters of its stream's mappings, for the functions %s, leave out %s", namesOf(readers), strings.Join(left, ", ")))
 	}
 	return all, ""
 }

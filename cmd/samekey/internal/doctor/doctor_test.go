@@ -333,26 +333,41 @@ func mistaken() []deployment {
 		finds("error: stream-view: table records: it has no stream\n"+unread+"\nnot checked: stream-reader: the table has no stream",
 			table("StreamSpecification", object{"StreamEnabled": false})),
 		finds("error: stream-reader: table records: no function reads its stream\n"+unread, without(mappings, "UUID", "stream")),
-		finds("error: stream-reader: mapping of stream to worker: it is Disabled (UUID stream)", stream("State", "Disabled")),
+		finds("error: stream-reader: mapping of stream to worker: it is Disabled (UUID stream)\n"+
+			"not checked: stream-filters: no function reads the stream", stream("State", "Disabled")),
 		finds("warning: stream-readers: table records: 3 mappings read its stream, for the functions worker, worker, worker", there(func(w *doctortest.World) {
 			for _, uuid := range []string{"second", "third"} {
 				w.Mappings = append(w.Mappings, clone(w.Mapping("stream")))
 				w.Mappings[len(w.Mappings)-1]["UUID"] = uuid
 			}
 		})),
-		finds("error: stream-filters: mapping of stream to worker: its filters leave out "+removed, there(func(w *doctortest.World) {
+		finds("error: stream-filters: table records: the filters of its stream's mappings, for the functions worker, leave out "+removed, there(func(w *doctortest.World) {
 			c := w.Mapping("stream")["FilterCriteria"].(object)
 			c["Filters"] = c["Filters"].([]any)[:1]
 		})),
-		finds("error: stream-filters: mapping of stream to worker: its filters leave out the renewal of an open record, "+removed, stream("FilterCriteria",
+		finds("error: stream-filters: table records: the filters of its stream's mappings, for the functions worker, leave out the renewal of an open record, "+removed, stream("FilterCriteria",
 			filters(`{"eventName":["INSERT"],"dynamodb":{"NewImage":{"st":{"S":["open"]}}}}`, `{"dynamodb":{"NewImage":{"st":{"S":["done","stuck"]}}}}`))),
 		finds("error: stream-filters: mapping of stream to worker: its filters can't be read: KMSAccessDeniedException: no key",
 			stream("FilterCriteria", nil), stream("FilterCriteriaError", object{"ErrorCode": "KMSAccessDeniedException", "Message": "no key"})),
 		finds("not checked: stream-filters: can't read the filters of worker: filter {: not JSON: unexpected EOF",
 			stream("FilterCriteria", filters("{"))),
-		finds("error: stream-filters: mapping of stream to worker: its filters leave out "+
+		finds("error: stream-filters: table records: the filters of its stream's mappings, for the functions worker, leave out "+
 			"an open record, the renewal of an open record, a finished record, a stuck record", stream("FilterCriteria",
 			filters(`{"dynamodb":{"NewImage":{"pk":{"S":[{"prefix":"v1##"}]}}}}`, `{"userIdentity":{"principalId":["dynamodb.amazonaws.com"]}}`))),
+		finds("error: stream-reader: mapping of stream to worker: it is Disabled (UUID all)\n"+
+			"error: stream-filters: table records: the filters of its stream's mappings, for the functions worker, worker, leave out "+removed,
+			there(func(w *doctortest.World) {
+				for uuid, state := range map[string]string{"all": "Disabled", "new": "Enabled"} {
+					m := clone(w.Mapping("stream"))
+					m["UUID"], m["State"] = uuid, state
+					w.Mappings = append(w.Mappings, m)
+					if state == "Enabled" {
+						m["FilterCriteria"] = filters(`{"eventName":["INSERT"]}`)
+					}
+				}
+				c := w.Mapping("stream")["FilterCriteria"].(object)
+				c["Filters"] = c["Filters"].([]any)[:1]
+			})),
 		finds("error: mapping-result: mapping of stream to worker: PROBLEM: Function call failed",
 			stream("LastProcessingResult", "PROBLEM: Function call failed")),
 		finds("error: stream-retries: mapping of stream to worker: it has no limit of retries",
