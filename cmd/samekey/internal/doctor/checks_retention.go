@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
@@ -144,10 +145,15 @@ func providerKeys(f *Facts) ([]wrong, string) {
 
 func streamAge(f *Facts) ([]wrong, string) {
 	return f.eachReader(func(r reader) []wrong {
-		age := r.mapping.MaximumRecordAgeInSeconds
-		if age == nil || *age < 0 || *age >= 24*3600 {
+		if !givesUpEarly(r.mapping) {
 			return nil
 		}
-		return []wrong{r.wrong("the mapping gives up records that are %d s old", *age)}
+		return []wrong{r.wrong("the mapping gives up records that are %d s old", *r.mapping.MaximumRecordAgeInSeconds)}
 	})
+}
+
+// givesUpEarly reports whether a mapping gives up records before they are a day old.
+func givesUpEarly(m lambdatypes.EventSourceMappingConfiguration) bool {
+	age := aws.ToInt32(m.MaximumRecordAgeInSeconds)
+	return age > 0 && age < 24*3600
 }

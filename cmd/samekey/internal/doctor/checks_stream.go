@@ -241,6 +241,8 @@ func streamRetries(f *Facts) ([]wrong, string) {
 			n = *r.mapping.MaximumRetryAttempts
 		}
 		switch {
+		case n < 0 && givesUpEarly(r.mapping): // the records' age ends the retries
+			return nil
 		case n < 0:
 			return []wrong{r.wrong("it has no limit of retries")}
 		case n < 5:

@@ -372,6 +372,8 @@ func mistaken() []deployment {
 			stream("LastProcessingResult", "PROBLEM: Function call failed")),
 		finds("error: stream-retries: mapping of stream to worker: it has no limit of retries",
 			stream("MaximumRetryAttempts", nil)),
+		finds("warning: stream-age: mapping of stream to worker: the mapping gives up records that are 3600 s old",
+			stream("MaximumRetryAttempts", -1), stream("MaximumRecordAgeInSeconds", 3600)),
 		finds("error: stream-retries: mapping of stream to worker: it gives up a batch after 0 retries", stream("MaximumRetryAttempts", 0)),
 		finds("warning: stream-bisect: mapping of stream to worker: BisectBatchOnFunctionError is off", stream("BisectBatchOnFunctionError", false)),
 		finds("warning: stream-on-failure: mapping of stream to worker: it has no on-failure destination", stream("DestinationConfig", nil)),
