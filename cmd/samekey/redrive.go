@@ -154,7 +154,7 @@ func (m *redriver) run(ctx context.Context) error {
 	switch {
 	case m.op.json:
 		return errors.Join(m.env.printJSON(out), err)
-	case yes:
+	case yes && out.Jobs > 0:
 		return errors.Join(m.env.say("jobs redriven: %d; the drain delivers them from the table's stream", out.Jobs), err)
 	}
 	return err

@@ -321,8 +321,11 @@ func TestRedriveOnATerminal(t *testing.T) {
 			if _, err := s.engine.Forget(s.Context(), state.TicketFor(s.record(s.T)), "omar", idem.Loss{Work: true, Jobs: true}); err != nil {
 				s.Error(err)
 			}
-		}, strings.NewReader("y\n")}, "redrive --all --json", 0, `"jobs": 1,`)
+		}, strings.NewReader("y\n")}, "redrive --all --json", 1, `"jobs": 1,`, ": the record has moved on: the job is no longer parked")
 		s.run("redrive --all", 3, "no parked job matches")
+		park()
+		again := func() { s.run("redrive --all --yes --by omar", 0, "jobs redriven: 1;") }
+		s.asked(&meanwhile{again, strings.NewReader("y\n")}, "redrive --all", 1, ": the record has moved on: the job is no longer parked")
 		park()
 		s.as.set(refusingOps("AccessDeniedException", "UpdateItem"))
 		s.run("redrive --all --yes", 1,

@@ -160,7 +160,7 @@ func TestDecisionsAboutJobs(t *testing.T) {
 		"one that was delivered":     {jobs: map[string]store.Job{"0.0": parked, "0.1": parked}, names: "0.0", meanwhile: "ack 0.0", want: "0.1! kept waits", updates: 1},
 		"of another operation":       {jobs: map[string]store.Job{"0.0": parked}, id: "another", want: "0.0! kept waits", err: jobs.ErrMoved},
 		"of another since":           {jobs: map[string]store.Job{"0.0": parked}, meanwhile: "anew", want: "0.0! kept waits", updates: 1, err: store.ErrUnknown},
-		"of no record":               {jobs: map[string]store.Job{"0.0": parked}, pk: "v1##none", want: "0.0! kept waits"},
+		"of no record":               {jobs: map[string]store.Job{"0.0": parked}, pk: "v1##none", want: "0.0! kept waits", err: jobs.ErrMoved},
 		"cancel all":                 {cancel: true, jobs: map[string]store.Job{"0.0": soon, "0.1": soon}, n: 2, want: "", updates: 2},
 		"cancel one":                 {cancel: true, jobs: map[string]store.Job{"0.0": soon, "0.1": soon}, names: "0.1", n: 1, want: "0.0 kept", updates: 1},
 		"cancel one on its way":      {cancel: true, jobs: map[string]store.Job{"0.0": begun}, want: "0.0 kept"},

@@ -24,9 +24,9 @@ import (
 // the failures. Redrive returns how many jobs this call has unparked. The record stores
 // the time, and the operator's name (by, cut to 256 bytes).
 //
-// If the record belongs to another operation by now, Redrive changes nothing, and the
-// error matches [jobs.ErrMoved]. The other operation's jobs have the same names, but
-// nobody has checked why those jobs failed.
+// If the record is gone, or belongs to another operation by now, Redrive changes nothing,
+// and the error matches [jobs.ErrMoved]. The other operation's jobs have the same names,
+// but nobody has checked why those jobs failed.
 func Redrive(ctx context.Context, table *dynamo.Store, pk, id, by string, names ...string) (int, error) {
 	w := jobWriter{table.Table()}
 	return w.decide(ctx, "redrive", pk, id, by, func(r *store.Record) []string { return parkedJobs(r, names) }, w.unpark)
@@ -36,7 +36,8 @@ func Redrive(ctx context.Context, table *dynamo.Store, pk, id, by string, names 
 // later jobs if there are no names. The tickets of these jobs then find nothing to
 // deliver. Cancel returns how many jobs this call has removed. Until a drain begins to
 // deliver a job, the job can be cancelled, even after its time. Once a drain has begun
-// ([store.Job].Begun), the job stays, since it may have arrived.
+// ([store.Job].Begun), the job stays, since it may have arrived. If the record is gone or
+// another operation's, Cancel returns the same error as Redrive.
 func Cancel(ctx context.Context, table *dynamo.Store, pk, id, by string, names ...string) (int, error) {
 	w := jobWriter{table.Table()}
 	return w.decide(ctx, "cancel", pk, id, by, func(r *store.Record) []string { return state.Cancellable(r, names) }, w.strike)
@@ -48,8 +49,11 @@ func (w jobWriter) decide(ctx context.Context, op, pk, id, by string, pick func(
 	write func(ctx context.Context, now *store.Record, by, decision string, names []string) (*store.Record, bool, error),
 ) (int, error) {
 	now, err := w.table.Glance(ctx, pk)
-	if err != nil || now == nil {
+	switch {
+	case err != nil:
 		return 0, err
+	case now == nil:
+		return 0, fmt.Errorf("dynamo: %s: %w: it is gone", op, jobs.ErrMoved)
 	}
 	decision := rand.Text()
 	for range amendRounds {

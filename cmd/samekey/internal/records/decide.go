@@ -378,10 +378,7 @@ func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error
 		}
 	case Redrive:
 		var n int
-		n, err = stream.Redrive(ctx, s, p.rec.PK, p.rec.ID, p.wish.By, p.jobs...)
-		if err == nil && n == 0 {
-			err = fmt.Errorf("%w: the job is no longer parked", jobs.ErrMoved)
-		}
+		n, err = redrive(ctx, s, p.rec, p.wish.By, p.jobs)
 		return fmt.Sprintf("jobs redriven: %d; the drain delivers them from the table's stream", n), err
 	case Cancel:
 		var n int
@@ -397,6 +394,15 @@ func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error
 		err = engine.Erase(ctx, seen, p.wish.By)
 	}
 	return p.done, err
+}
+
+// redrive redrives jobs of a record. It returns an error if none of them is parked.
+func redrive(ctx context.Context, s *dynamo.Store, rec *store.Record, by string, names []string) (int, error) {
+	n, err := stream.Redrive(ctx, s, rec.PK, rec.ID, by, names...)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("%w: the job is no longer parked", jobs.ErrMoved)
+	}
+	return n, err
 }
 
 // decoded describes JSON by its kind and content, so that a person notices mistakes

@@ -64,10 +64,10 @@ func (p Parked) Of(rec *store.Record) (names []string) {
 }
 
 // Redrive redrives the jobs in these records that match p.Kind and p.Cause. It returns the
-// number of redriven jobs.
+// number of redriven jobs. The error names each record of which no job was redriven.
 func (p Parked) Redrive(ctx context.Context, s *dynamo.Store, by string, records []*store.Record) (n int, err error) {
 	for _, rec := range records {
-		one, rerr := stream.Redrive(ctx, s, rec.PK, rec.ID, by, p.Of(rec)...)
+		one, rerr := redrive(ctx, s, rec, by, p.Of(rec))
 		n += one
 		if rerr != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", plain.Line(rec.PK), rerr))
