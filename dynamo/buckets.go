@@ -34,7 +34,8 @@ var _ quota.Shared = (*Buckets)(nil)
 func (s *Store) Buckets() *Buckets { return &Buckets{api: s.api, table: s.table} }
 
 // A bucket is an item with two times in microseconds. full_us is the time at which the bucket will
-// be full. at_us, the bucket's own time, is the time of the latest lease.
+// be full. at_us, the bucket's own time, is the time at which a process last leased
+// tokens.
 const (
 	bucketPrefix = "samekey#quota#"
 	attrFull     = "full_us"

@@ -62,11 +62,12 @@ type Former struct {
 	// Fingerprint, Methods and MinKey. A function that sets nothing means that the
 	// former release had no preset. Default: the preset did not change.
 	//
-	// The fingerprint changes in the same release as the scope. The engine makes new
-	// records with one preset's fingerprint, and adds the other preset's to
-	// [Fingerprint.Known]. Until release 3 the engine accepts keys and methods that
-	// either preset accepts. For a method that only the former preset contains, a
-	// request without a key passes to the handler unprotected.
+	// The fingerprint changes in the same release as the scope. If Claims is set, the
+	// engine makes new records with the former preset's fingerprint, and adds the
+	// present fingerprint to [Fingerprint.Known]. Otherwise it makes new records with
+	// the present fingerprint, and adds the former one. Until release 3 the engine
+	// accepts keys and methods that either preset accepts. For a method that only the
+	// former preset contains, a request without a key passes to the handler unprotected.
 	Preset func(*Options)
 }
 

@@ -56,8 +56,8 @@ type Settlement struct {
 // the client or a completer may continue the operation.
 //
 // If the operation isn't stuck, Settle returns [jobs.ErrMoved], with two exceptions. An
-// Answer may also end an abandoned operation. A Result may also replace the last Result
-// that people gave, unless an attempt may have made another call since.
+// Answer may also end an abandoned operation. A Result may also correct the last Result
+// that people gave, as long as no attempt can have made another call since then.
 //
 // Settle returns [ErrResult] if s doesn't fit the operation, or contains more than one
 // decision. Settle returns [store.ErrUnknown] if it isn't known whether the decision

@@ -30,7 +30,7 @@ type gate struct {
 type attemptOver struct {
 	res     Result
 	err     error // returned in place of res
-	toPhase error // error that the phase returns; phaseRun.respond replaces nil by the phase's answer
+	toPhase error // error that the phase returns; if it is nil, phaseRun.respond sets it to the error that carries the phase's answer
 }
 
 // Error implements error.

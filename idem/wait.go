@@ -36,7 +36,8 @@ const (
 //
 // The clocks of the holder and of this process may differ, so age and lease may be
 // wrong. A wrong age can't make a pause longer than longest. If lease is too short,
-// only one read comes too early, since nextRead then treats the lease as over.
+// only one read comes too early. At the next call lease is no longer positive, so
+// nextRead ignores it.
 func nextRead(waited, age, lease, longest time.Duration) (least, most time.Duration) {
 	most = min(firstRead+max(waited, age/10), longest)
 	if lease > 0 && lease < most {

@@ -89,9 +89,9 @@ func (k BodyKey) From(r *idem.Request) (string, error) {
 
 // FromOptional acts like [BodyKey.From], but accepts a request whose body is empty or
 // lacks a value for the key. The key of such a request comes from the header. If the
-// header is missing too, [idem.Options.Key] decides. FromOptional refuses all other
-// requests that From refuses, such as one with null in place of the value or of an
-// object on the path.
+// header is missing too, [idem.Options.Key] decides. FromOptional refuses every
+// other request that From refuses. An example is a body with null where the value
+// should be, or where an object on the path to the value should be.
 func (k BodyKey) FromOptional(r *idem.Request) (string, error) {
 	if _, err := k.Key(r.Body); len(r.Body) == 0 || errors.Is(err, rawjson.ErrAbsent) || errors.Is(err, idem.ErrKeyMissing) {
 		return "", idem.ErrKeyMissing

@@ -6,10 +6,11 @@ import (
 	"github.com/samekey/samekey/internal/base/defaults"
 )
 
-// The lanes of an event share the event's time, so that a hanging record doesn't use up
-// the time of other lanes. If no lane waits for a worker, a lane gets all the remaining
-// time. The records of a lane don't share the lane's time, because a record that hangs
-// holds back the lane's later records anyway.
+// A lane is a list of records that run one after the other. Each lane gets a part of the
+// event's time, so that a record that hangs doesn't use up the time of other lanes. If no
+// lane waits for a worker, a lane gets all the remaining time. A lane's time isn't divided
+// among its records, because a record that hangs holds back the lane's later records
+// anyway.
 //
 // The time of every lane ends defaults.Reserve before the deadline, because the last
 // write and the answer need this reserve.

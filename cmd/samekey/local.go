@@ -157,7 +157,7 @@ func (f *localFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&opts.TTL, "ttl", false, "turn on TTL: DynamoDB Local removes items within a second after they expire")
 	fs.BoolVar(&opts.Metrics, "metrics", false, "also log the functions' metrics (lines of JSON for CloudWatch)")
 	fs.BoolVar(&opts.Watch, "watch", false, "rebuild and restart a function when its Go files change; when the template changes, replace changed functions and their events")
-	fs.BoolVar(&f.follow, "with-parent", false, "end when the parent process ends; on Linux, also when the parent is make and gets a SIGINT")
+	fs.BoolVar(&f.follow, "with-parent", false, "end when the parent process ends; on Linux, also when the parent is the program make and gets SIGINT")
 	fs.Func("parameter", "set a parameter of the template, `NAME=VALUE`; may be repeated", pair(opts.Parameters))
 	fs.Func("env", "set a variable of all functions, `NAME=VALUE`; may be repeated", pair(opts.Environment))
 	fs.Func("process", "also run a program, `NAME=COMMAND` (the command is split at spaces); may be repeated", add(&f.processes))

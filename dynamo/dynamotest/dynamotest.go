@@ -28,11 +28,11 @@ const (
 	envShared        = "DYNAMOTEST_SHARED"
 )
 
-// ErrUnavailable matches the error of [Find] if no source of a database works on this
-// machine. The error has a line for each source that was tried, which says what was
-// missing. ErrUnavailable doesn't match errors after which a test should fail instead
-// of being skipped: a remote endpoint that is not allowed, jars that differ from their
-// checksums, a cancelled context.
+// ErrUnavailable matches the error of [Find] if Find could neither find nor start a
+// database on this machine. For each source in the package documentation that Find
+// tried, a line of the error says what was missing. ErrUnavailable doesn't match errors
+// after which a test should fail instead of being skipped: a remote endpoint that is
+// not allowed, jars that differ from their checksums, a cancelled context.
 var ErrUnavailable = errors.New("dynamotest: no DynamoDB to test against")
 
 // A DB is a DynamoDB endpoint for tests. Make it with [Find] or [Start], or as a

@@ -27,8 +27,8 @@ type Limits struct {
 	// all processes if [Options.Shared] is set. The size of a record includes the
 	// answer, and is measured before compression. At most half of Bytes may be written
 	// in one burst. But an operation may begin if its request fits, because its answer
-	// isn't known yet. So operations with large answers may exceed both limits. Then
-	// the caller waits longer.
+	// isn't known yet. So operations with large answers may write more than Bytes, or
+	// more than its half in one burst. Then the caller waits longer.
 	Bytes int64
 }
 

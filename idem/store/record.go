@@ -172,8 +172,8 @@ func (d Decision) Equal(other Decision) bool {
 }
 
 // Handover notes, for people, that an attempt released the record, or that another attempt
-// took the record over. If neither a release nor an operator's decision comes before a
-// take-over, the previous attempt never reported its end.
+// took the record over. A take-over shows that the previous attempt never reported its end,
+// unless a release or an operator's decision came just before the take-over.
 type Handover struct {
 	At       time.Time
 	Kind     string // "release", "withheld" (a release whose answer was withheld), "retry" (a client's retry took over) or "completer" (a completer took over, or the sweep, to mark the operation as stuck)

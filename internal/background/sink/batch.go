@@ -62,8 +62,9 @@ func (b *batcher) next(all []jobs.Delivery, left []int) (now, later []int) {
 	return now, later
 }
 
-// batcher.free returns the deliveries in now that can be sent. If ordered is true, it
-// holds back the deliveries of groups that have failed.
+// batcher.free takes the indexes of a call's deliveries (the parameter now), and returns
+// those that may be sent. If ordered is true, free holds back the deliveries of groups
+// that have failed.
 func (b *batcher) free(all []jobs.Delivery, now []int, failed map[string]bool, errs []error) []int {
 	if !b.ordered {
 		return now

@@ -18,7 +18,7 @@ type streamRun struct {
 	observer observer
 	mapping  *Mapping
 	tree     *shardTree
-	shards   []types.Shard           // the latest listing; after locate only watch uses it, so it needs no lock
+	shards   []types.Shard           // the latest listing; needs no lock, because one goroutine at a time uses it
 	latest   map[string]*shardReader // for LATEST: readers of the shards that were open at the start
 	ended    chan struct{}           // gets a value when a shard has been read to its end
 }
@@ -58,8 +58,8 @@ func (r *streamRun) watch(ctx context.Context) {
 		for _, id := range r.tree.list(r.shards) {
 			reader := r.latest[id]
 			if reader == nil {
-				// Read this shard from its beginning. With LATEST, it was opened after
-				// the source started.
+				// Read this shard from its beginning. This is right for LATEST too,
+				// because the shard was opened after the source started.
 				reader = &shardReader{api: r.API, arn: r.ARN, id: id}
 			}
 			r.mapping.wg.Go(func() { r.read(ctx, reader) })

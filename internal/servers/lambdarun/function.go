@@ -253,7 +253,8 @@ func (f *Function) makeRoom() {
 	}
 }
 
-// Function.enter takes a worker of s, and leave gives it back. The caller holds mu.
+// Function.enter counts one more busy worker of s, and Function.leave counts one fewer.
+// The caller holds mu.
 func (f *Function) enter(s *sandbox) {
 	if s.load++; s.load == f.cfg.PerProcess {
 		f.idle = slices.DeleteFunc(f.idle, func(other *sandbox) bool { return other == s })

@@ -25,7 +25,7 @@ func Module(t *testing.T, root, of string) string {
 		case strings.HasPrefix(line, "module "+name):
 			line = "module example.com/app\n"
 		case strings.Contains(line, name):
-			continue // the last line requires the library
+			continue // the lines about the library are written below
 		}
 		mod.WriteString(line)
 	}

@@ -46,7 +46,7 @@ func otherChecks() []Check {
 		},
 		{
 			ID: "rights", Severity: Error, find: rights,
-			Looks:  "--as names a role, and your credentials may make this role's calls to the table",
+			Looks:  "--as names a role, and your credentials permit this role's calls to the table",
 			Causes: "DynamoDB refuses calls that the role needs",
 			Mend:   "for a function or worker, attach FunctionPolicy or WorkerPolicy of samekey.yaml; for operators, see docs/operate/background.md",
 		},

@@ -38,7 +38,7 @@ func windowChecks() []Check {
 		{
 			ID: "stream-age", Severity: Warning, Needs: []Source{DescribeTable, Mappings}, find: streamAge,
 			Looks:  "the stream's mappings don't give up a record before it is a day old",
-			Causes: "if an outage lasts longer than this age, Lambda gives up batches. The work in these batches waits for the sweep, and nobody is told which records TTL removed",
+			Causes: "if an outage lasts longer than this age, Lambda gives up batches. The work in these batches waits for the sweep. But the sweep can't find a record that TTL has removed",
 			Mend:   "MaximumRecordAgeInSeconds: 86400",
 		},
 	}

@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// memoryFile has a line for each file of the version that Init wrote: the checksum of
-// the version's text, and the path. Files that Init left alone have lines too.
+// memoryFile lists the files of the samekey version that ran Init. A line has the
+// checksum of a file's text in that version, and the file's path. Files that Init left
+// alone have lines too.
 const memoryFile = ".samekey-init"
 
 const memoryHead = "# Checksums of the files that samekey init wrote. samekey init --check reads them.\n"
